@@ -30,6 +30,7 @@ import { Products } from "./catalog/products/Products.ts"
 import { VersionsHttp } from "./catalog/versions/Http.ts"
 import { Versions } from "./catalog/versions/Versions.ts"
 import * as Cluster from "./cluster/Participation.ts"
+import { ExpandedPurchases } from "./commerce/ExpandedPurchases.ts"
 import { CommerceHttp } from "./commerce/Http.ts"
 import { Orders } from "./commerce/Orders.ts"
 import { Subscriptions } from "./commerce/Subscriptions.ts"
@@ -125,7 +126,10 @@ const slices = Layer.mergeAll(
     Layer.provide([LicenseList.layer, Customers.layer, AllDevices.layer, Orders.layer, Subscriptions.layer])
   ),
   DevicesHttp.pipe(Layer.provide([Devices.layer, AllDevices.layer])),
-  CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer])),
+  CommerceHttp.pipe(
+    Layer.provide([Orders.layer, Subscriptions.layer, ExpandedPurchases.layer]),
+    Layer.provide(Customers.layer)
+  ),
   CustomFieldsHttp.pipe(Layer.provide([CustomFields.layer, CustomFieldValues.layer])),
   VersionsHttp.pipe(Layer.provide(Versions.layer)),
   SystemHttp,

@@ -117,6 +117,24 @@ const listFields = <const S extends Sorts, F extends Schema.Struct.Fields>(sorts
   ...filters
 })
 
+/** The query parameter `expand`: the records that each row of a list is returned with. */
+export const expandOf = <const Name extends string>(expandable: ReadonlyArray<Name>, note = "") =>
+  Schema.String.annotate({
+    description: `Records to return under expanded, separated by commas: ${expandable.join(", ")}.${note}`
+  })
+    .check(publishedAs({ items: { type: "string", enum: expandable }, minItems: 1 }))
+    .pipe(
+      Schema.decodeTo(Schema.Array(Schema.Literals(expandable)), {
+        decode: SchemaGetter.transformEffect((text: string) => {
+          const names = text.split(",").map((name) => expandable.find((known) => known === name.trim()))
+          return names.every((name) => name !== undefined)
+            ? Effect.succeed(names)
+            : fault(`Expected names out of ${expandable.join(", ")}`)
+        }),
+        encode: SchemaGetter.transform((names: ReadonlyArray<string>) => names.join(","))
+      })
+    )
+
 /** The query of a list. A cursor of another sort is refused. */
 export const listQuery = <const S extends Sorts, F extends Schema.Struct.Fields>(sorts: S, filters: F) =>
   Schema.Struct(listFields(sorts, filters)).check(Schema.makeFilter(cursorFault(sorts)))

@@ -60,6 +60,7 @@ export const operations = {
   getOverview: ["reports", "overview"],
   createReportExport: ["reports", "createExport"],
   getReportExport: ["reports", "getExport"],
+  listReportExports: ["reports", "listExports"],
   downloadReportExport: ["reports", "downloadExport"],
   listWebhooks: ["webhooks", "list"],
   createWebhook: ["webhooks", "create"],

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
-import { listQuery } from "../api/Paging.ts"
+import { expandOf, listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
@@ -19,6 +19,7 @@ import {
 
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
+const expand = Schema.optionalKey(expandOf(["customer"], " It also needs the scope license:read."))
 
 const orders = [
   HttpApiEndpoint.get("listOrders", "/products/:id/orders", {
@@ -28,7 +29,8 @@ const orders = [
       external_id: text,
       status: Schema.optionalKey(OrderStatus),
       customer_id: text,
-      subscription_id: text
+      subscription_id: text,
+      expand
     }),
     success: Paged(Order),
     error: failures("NOT_FOUND")
@@ -68,7 +70,8 @@ const subscriptions = [
       external_system: text,
       external_id: text,
       status: Schema.optionalKey(SubscriptionStatus),
-      customer_id: text
+      customer_id: text,
+      expand
     }),
     success: Paged(Subscription),
     error: failures("NOT_FOUND")

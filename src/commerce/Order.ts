@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
 import { Reference } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
-import { Link } from "./Link.ts"
+import { expandedCustomer, Link } from "./Link.ts"
 import { External } from "./Subscription.ts"
 
 export const OrderStatus = Schema.Literals(["pending", "paid", "fulfilled", "canceled", "refunded"]).annotate({
@@ -23,7 +23,8 @@ export const Order = Schema.Struct({
   customer_id: Schema.optionalKey(Schema.String),
   subscription_id: Schema.optionalKey(Schema.String),
   period_start: Schema.optionalKey(Timestamp),
-  period_end: Schema.optionalKey(Timestamp)
+  period_end: Schema.optionalKey(Timestamp),
+  ...expandedCustomer
 }).annotate({ identifier: "Order" })
 export type Order = typeof Order.Type
 

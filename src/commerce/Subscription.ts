@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
 import { isMinCharacters, Reference, Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
-import { Link } from "./Link.ts"
+import { expandedCustomer, Link } from "./Link.ts"
 
 export const SubscriptionStatus = Schema.Literals(["trialing", "active", "past_due", "paused", "canceled"]).annotate({
   identifier: "SubscriptionStatus"
@@ -27,7 +27,8 @@ export const Subscription = Schema.Struct({
   updated_at: Timestamp,
   customer_id: Schema.optionalKey(Schema.String),
   canceled_at: Schema.optionalKey(Timestamp),
-  observed_at: Schema.optionalKey(Timestamp)
+  observed_at: Schema.optionalKey(Timestamp),
+  ...expandedCustomer
 }).annotate({ identifier: "Subscription" })
 export type Subscription = typeof Subscription.Type
 

@@ -5,6 +5,8 @@ import { type Refusal, refuse, refuseErasing, refuseUnknownId } from "../api/Fai
 import { Identifiers } from "../api/Identifier.ts"
 import type { MetadataFilter } from "../api/Metadata.ts"
 import type { ListRequest, Page } from "../api/Paging.ts"
+import { CurrentProducts } from "../auth/CurrentActor.ts"
+import { ownedBy } from "../auth/productLimits/OwnedRows.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { metadataMatches } from "../postgres/MetadataFilter.ts"
@@ -35,7 +37,7 @@ export class Customers extends Context.Service<
     list(filter: CustomerFilter): Effect.Effect<Page<Customer>>
     /** Customers by a part of their name or address, or by their whole code. */
     search(text: string, limit: number): Effect.Effect<ReadonlyArray<Customer>>
-    /** The customers with these ids, in any order. */
+    /** The customers with these ids that the request's token reaches, in any order. */
     many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Customer>>
     get(id: string): Effect.Effect<Customer, Refusal<"NOT_FOUND">>
     create(input: typeof CustomerCreate.Type): Effect.Effect<Customer, Refusal<"DUPLICATE_CODE">>
@@ -84,7 +86,9 @@ export class Customers extends Context.Service<
       }, Effect.orDie)
 
       const many = Effect.fn("Customers.many")(function* (ids: ReadonlyArray<string>) {
-        return yield* decodeCustomers(sql`SELECT ${columns} FROM customers WHERE id = ANY(${arrays.text(ids)})`)
+        return yield* decodeCustomers(sql`
+          SELECT ${columns} FROM customers
+          WHERE id = ANY(${arrays.text(ids)}) AND ${ownedBy(sql, "customers", "customers", yield* CurrentProducts)}`)
       }, Effect.orDie)
 
       const get = Effect.fn("Customers.get")(function* (id: string) {

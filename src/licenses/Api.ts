@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { withMetadataFilter } from "../api/Metadata.ts"
-import { listQuery, pageQuery } from "../api/Paging.ts"
+import { expandOf, listQuery, pageQuery } from "../api/Paging.ts"
 import { BodyBytesMax, Decoding, PathTables } from "../api/Requests.ts"
 import { Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
@@ -12,7 +12,7 @@ import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/idempotency
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Conditional } from "../preconditions/Conditional.ts"
 import { LicenseDiagnose, LicenseDiagnosis } from "./diagnosis/Diagnosis.ts"
-import { Expand } from "./model/Expand.ts"
+import { expandable } from "./model/Expand.ts"
 import { Lease } from "./model/Lease.ts"
 import {
   License,
@@ -46,7 +46,7 @@ const licenseFilters = {
   expires_after: Schema.optionalKey(Timestamp),
   license_key_last4: text,
   q: Schema.optionalKey(Text(512)),
-  expand: Schema.optionalKey(Expand)
+  expand: Schema.optionalKey(expandOf(expandable))
 }
 
 const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, description: string) =>

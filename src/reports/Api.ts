@@ -1,13 +1,13 @@
 /** The API of usage reports and their exports. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Data, PagedBySequence } from "../api/Envelope.ts"
+import { Data, Paged, PagedBySequence } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
-import { Limit, SequenceCursor } from "../api/Paging.ts"
+import { Limit, listQuery, SequenceCursor } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { ReportExport, ReportExportCreate } from "./exports/Export.ts"
+import { exportSorts, ReportExport, ReportExportCreate } from "./exports/Export.ts"
 import { filterFields } from "./model/Filter.ts"
 import { Overview, overviewFields } from "./model/Overview.ts"
 import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./model/Report.ts"
@@ -117,6 +117,18 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         summary: "Export a report",
         description:
           "A small export is completed at once. A large one is pending: poll it until its status is completed or failed.",
+        scopes: exportScopes,
+        reach: "rows"
+      })
+    ),
+    HttpApiEndpoint.get("listExports", "/reports/exports", {
+      query: listQuery(exportSorts, {}),
+      success: Paged(ReportExport)
+    }).annotateMerge(
+      operation({
+        id: "listReportExports",
+        summary: "List report exports",
+        description: "A token for some products finds those that were limited to its products or some of them.",
         scopes: exportScopes,
         reach: "rows"
       })

@@ -2,8 +2,10 @@ import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import type { Page } from "../api/Paging.ts"
 import { Settings } from "../config/Config.ts"
 import { download, withDownloadUrl } from "./exports/Download.ts"
+import type { StoredExport } from "./exports/Export.ts"
 import { Exports } from "./exports/Exports.ts"
 import { Reports } from "./Reports.ts"
 
@@ -15,6 +17,8 @@ export const ReportsHttp = HttpApiBuilder.group(
     const exports = yield* Exports
     const { baseUrl } = yield* Settings
     const withUrl = (request: HttpServerRequest.HttpServerRequest) => Effect.map(withDownloadUrl(baseUrl, request))
+    const withUrls = (request: HttpServerRequest.HttpServerRequest) =>
+      Effect.map((page: Page<StoredExport>) => ({ ...page, items: page.items.map(withDownloadUrl(baseUrl, request)) }))
     return handlers.handleAll({
       usageSummary: ({ query }) => reports.usageSummary(query),
       usageLedger: ({ query }) => reports.usageLedger(query),
@@ -23,6 +27,7 @@ export const ReportsHttp = HttpApiBuilder.group(
       settlement: ({ query }) => reports.settlement(query),
       overview: ({ query }) => reports.overview(query),
       createExport: ({ payload, request }) => exports.create(payload).pipe(withUrl(request)),
+      listExports: ({ query, request }) => exports.list(query).pipe(withUrls(request)),
       getExport: ({ params, request }) => exports.get(params.id).pipe(withUrl(request)),
       downloadExport: ({ params, request }) => Effect.map(exports.file(params.id), (file) => download(file, request))
     })

@@ -15,7 +15,7 @@ export interface Sizes {
   readonly customers: number
   readonly devices: number
   readonly events: number
-  /** Orders, subscriptions, versions, custom fields and API keys, each. */
+  /** Orders, subscriptions, versions, custom fields, API keys and exports, each. */
   readonly others: number
   /** Devices and leases of the first license, each, and webhook endpoints. */
   readonly crowd: number
@@ -236,6 +236,13 @@ const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statem
      SELECT ${id("key", "n")}, 'Key ' || n, 'lsm_' || substr(md5(n::text), 1, 8), sha256(('token ' || n)::bytea),
        '{license:read}', '{}', n % 500 <> 0, ${created("n", others)}
      FROM generate_series(1, ${others}) n`
+  ],
+  [
+    "report_exports",
+    `INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, product_ids, generated_at, ledger_last, created_at, updated_at)
+     SELECT ${id("exp", "n")}, 'usage-summary', 'json', 'completed', '{}', 'application/json', 'key_1',
+       CASE WHEN n % 3 = 0 THEN ARRAY['${hotProduct}'] END, t, 0, t, t
+     FROM generate_series(1, ${others}) n, LATERAL (SELECT ${instant(`now() - (${others} - n) * interval '1 minute'`)} AS t) at`
   ],
   [
     "refusals",

@@ -134,7 +134,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
             saved.digest = createHash("sha256").update(bytes).digest("hex")
             await person.opens("/reports/exports", "Exports")
             await person.page
-              .getByRole("row", { name: new RegExp(`usage ledger ${format}`, "i") })
+              .getByRole("row", { name: new RegExp(`usage ledger completed ${format}`, "i") })
               .first()
               .waitFor()
           })
@@ -143,6 +143,80 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
           assert.strictEqual(made.artifact_digest, saved.digest)
           assert.deepStrictEqual(made.filters, { license_id: id })
         }
+      }),
+    minutes
+  )
+
+  it.effect(
+    "frees the memory of a file a minute after it was saved, and lists its export with the others",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id } = yield* client.reports.createExport({ payload: { report_kind: "usage-summary", format: "csv" } })
+        yield* atConsole(skip, async (person) => {
+          await person.page.clock.install()
+          await person.page.addInitScript(`
+            window.addresses = { made: [], revoked: [] }
+            const { createObjectURL, revokeObjectURL } = URL
+            URL.createObjectURL = (blob) => (addresses.made.push(createObjectURL.call(URL, blob)), addresses.made.at(-1))
+            URL.revokeObjectURL = (address) => (addresses.revoked.push(address), revokeObjectURL.call(URL, address))`)
+          await person.opens("/reports/exports", "Exports")
+          const row = person.page.getByRole("row", { name: /usage summary/ }).first()
+          await row.getByText("completed", { exact: true }).waitFor()
+          await row.getByRole("link").click()
+          await person.page.waitForURL(new RegExp(`/reports/exports/${id}$`))
+          const saved = person.page.waitForEvent("download")
+          await person.click("Download")
+          await saved
+          const addresses = () =>
+            person.page.evaluate("addresses") as Promise<{
+              readonly made: Array<string>
+              readonly revoked: Array<string>
+            }>
+          await person.page.getByRole("button", { name: "Download", exact: true }).waitFor()
+          await person.page.clock.fastForward(50_000)
+          const { made, revoked } = await addresses()
+          assert.deepStrictEqual([made.length, revoked], [1, []])
+          await person.page.clock.fastForward(15_000)
+          await person.page.waitForFunction("addresses.revoked.length > 0")
+          assert.deepStrictEqual((await addresses()).revoked, made)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "says since when active licenses are counted, to a vendor with older ones",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* issue()
+        yield* atConsole(skip, async (person) => {
+          const shown: { from: string | undefined } = { from: undefined }
+          await person.page.route("**/reports/overview?*", async (route) => {
+            const response = await route.fetch()
+            const { data, meta } = (await response.json()) as {
+              readonly data: { readonly buckets: ReadonlyArray<{ readonly bucket_start: string }> }
+              readonly meta: object
+            }
+            const from = shown.from ?? data.buckets.at(-1)!.bucket_start
+            const buckets = data.buckets.map((bucket) => {
+              const { licenses_active, licenses_expiring, seats_peak, ...others } = bucket as Record<string, unknown>
+              return shown.from === undefined || bucket.bucket_start < from
+                ? others
+                : { ...others, licenses_active: 41, licenses_expiring: 2, seats_peak: 0 }
+            })
+            const { counted_from: _, ...rest } = data as Record<string, unknown>
+            const counted = shown.from === undefined ? rest : { ...rest, counted_from: from }
+            await route.fulfill({ response, json: { data: { ...counted, buckets }, meta } })
+            shown.from = from
+          })
+          await person.page.reload()
+          await chart(person, "Active licenses").getByText("not counted yet", { exact: true }).waitFor()
+          await chart(person, "Floating seats").getByText("Not counted yet in this period.").waitFor()
+          await person.page.reload()
+          await chart(person, "Active licenses").getByText("41 active, 2 of them expire in 30 days").waitFor()
+          await person.sees(/Active licenses and seats are counted since .*: before that, their charts are empty\./)
+        })
       }),
     minutes
   )

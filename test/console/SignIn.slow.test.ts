@@ -1,10 +1,12 @@
 /** How people sign in to the console at an OIDC provider. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { Request } from "playwright-core"
 import { audience } from "../support/Authentication.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { atConsole, consoleLayerWith, type Person } from "./Browser.ts"
+import { held } from "./Meanwhile.ts"
 import { clientId, Provider } from "./Provider.ts"
 
 const minutes = 5 * 60_000
@@ -156,6 +158,59 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
   )
 
   it.effect(
+    "does not give a renewed token that comes late to whoever has signed in since",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { adminToken } = yield* TestServer
+        yield* admit({ renews: true, accessTokenSeconds: 20 })
+        yield* atConsole(
+          skip,
+          async (person) => {
+            const { hold, reached, release } = held()
+            // The first request for tokens is the sign-in's; the second one is late.
+            let requests = 0
+            await person.page.route(/\/token$/, (route) =>
+              route.request().method() === "POST" && ++requests > 1 ? hold(route) : route.continue()
+            )
+            // Signing out does not leave the page.
+            await person.page.route(/sign-in.json$/, async (route) => {
+              const response = await route.fetch()
+              const { provider, ...others } = (await response.json()) as { readonly provider: object }
+              const kept = { ...provider, end_session_endpoint: undefined }
+              await route.fulfill({ response, json: { ...others, provider: kept } })
+            })
+            await person.page.getByLabel(/^Stay signed in/).check()
+            await signIn(person, "Ada")
+            await reached
+            await person.click("Sign out")
+            await person.seesHeading("Licensing console")
+            await person.page.getByLabel(/^Stay signed in/).check()
+            await person.page.getByText("Sign in with an API token").click()
+            await person.fill("API token", adminToken)
+            await person.press("Enter")
+            await person.seesHeading("Overview")
+            const isLate = (request: Request) => /\/token$/.test(request.url())
+            const ended = Promise.race([
+              person.page.waitForEvent("requestfinished", isLate),
+              person.page.waitForEvent("requestfailed", isLate)
+            ])
+            release()
+            await ended
+            // Whatever the response does is done before another one is shown.
+            await person.click("Licenses", "link")
+            await person.sees(/^\d+ licenses?$/)
+            assert.deepStrictEqual(await keptBy(person), ["licensing.token"])
+            const token = await person.page.evaluate("sessionStorage.getItem('licensing.token')")
+            assert.isTrue(token === adminToken)
+            person.problems.length = 0
+          },
+          { token: "" }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
     "ends with a sentence once it has expired, and signing in again leads back to the same page",
     ({ skip }) =>
       Effect.gen(function* () {
@@ -169,6 +224,7 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
             await person.seesHeading("Overview")
             await person.search("Grace Hopper")
             await person.seesHeading("Grace Hopper")
+            await person.isLoaded()
             await Effect.runPromise(advance(3_600))
             // Whatever is asked for first ends the session: one click, because a second one might find it ended.
             await person.click("Licenses", "link")

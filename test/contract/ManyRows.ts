@@ -60,7 +60,8 @@ export const manyMin = 1_000
 
 /** Reports aggregate all rows, over other connections. */
 export const lists = operations.filter(
-  ({ path, query }) => query.some(({ name }) => name === "limit") && !path.startsWith("/api/v1/reports/")
+  ({ id, path, query }) =>
+    query.some(({ name }) => name === "limit") && (!path.startsWith("/api/v1/reports/") || id === "listReportExports")
 )
 
 /** The resources in paths and bodies, which have many rows of every kind. */

@@ -11,7 +11,10 @@ const named = (kind: Case, ids: string): { readonly [id: string]: Case } =>
   Object.fromEntries(ids.split(/\s+/).map((id) => [id, kind]))
 
 export const cases: { readonly [operationId: string]: Case } = {
-  ...named("list", "listProducts listCustomers listLicenses listAllDevices listEvents listActivities search"),
+  ...named(
+    "list",
+    "listProducts listCustomers listLicenses listAllDevices listEvents listActivities listReportExports search"
+  ),
   ...named(
     "report",
     "getOverview getUsageSummary listUsageLedger getLicenseAudit getCustomerSummary getSubscriptionSettlement"

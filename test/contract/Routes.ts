@@ -103,6 +103,7 @@ export const routes: { readonly [route: string]: string } = {
   "GET /api/v1/reports/license-audit": "report:read",
   "GET /api/v1/reports/customer-summary": "report:read",
   "GET /api/v1/reports/subscription-settlement": "report:read",
+  "GET /api/v1/reports/exports": "report:export",
   "POST /api/v1/reports/exports": "report:export",
   "GET /api/v1/reports/exports/{id}": "report:export",
   "GET /api/v1/reports/exports/{id}/download": "report:export",

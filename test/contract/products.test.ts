@@ -217,6 +217,7 @@ layer(layerContract, { timeout: "2 minutes" })("A token for one product", (it) =
         [[own, third], [other]]
       ] as const) {
         const authorization = yield* tokenFor(...fixtures)
+        yield* withExport(own, authorization)
         for (const operation of inCase("list", "report")) {
           const counted = operation.query.some(({ name }) => name === "include_total") ? "&include_total=true" : ""
           const request = requestOf(operation, own)

@@ -2,12 +2,18 @@
 import { getRouteApi } from "@tanstack/react-router"
 import type { ApiKey } from "../../auth/apiKeys/ApiKey.ts"
 import { Action, Secret } from "../parts/Dialog.tsx"
-import type { Choice } from "../parts/Fields.tsx"
 import { List, pageOf } from "../parts/List.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
-import { change, lastOf, run, useAsk } from "../service/Hooks.ts"
+import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
-import { type Creation, changeFields, creationFields, type Update, unlessContradicting } from "./KeyFields.ts"
+import {
+  type Creation,
+  changeFields,
+  creationFields,
+  type Products,
+  type Update,
+  unlessContradicting
+} from "./KeyFields.ts"
 import { wordsOfScopes } from "./Scopes.ts"
 
 const route = getRouteApi("/api-keys")
@@ -15,20 +21,23 @@ const route = getRouteApi("/api-keys")
 export const ApiKeys = () => {
   const search = route.useSearch()
   const { cursor: _, ...sort } = search
+  const may = useMay()
   const page = useAsk("listApiKeys", { query: { ...sort, ...pageOf(search) } })
-  const products = useProducts()
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   return (
     <>
       <Heading title="API keys">
-        <Action
-          label="New API key"
-          primary
-          effect="Whoever has the key’s token may do what is chosen here. Choose no more than is needed."
-          fields={creationFields(products)}
-          initial={{ scopes: ["license:read"] }}
-          run={(payload: Creation) => unlessContradicting(payload, () => change("createApiKey", { payload }))}
-          done={({ token }) => <Secret label="This is the token." text={token} />}
-        />
+        {may("admin") && (
+          <Action
+            label="New API key"
+            primary
+            effect="Whoever has the key’s token may do what is chosen here. Choose no more than is needed."
+            fields={creationFields(products)}
+            initial={{ scopes: ["license:read"] }}
+            run={(payload: Creation) => unlessContradicting(payload, () => change("createApiKey", { payload }))}
+            done={({ token }) => <Secret label="This is the token." text={token} />}
+          />
+        )}
       </Heading>
       <List
         caption="API keys"
@@ -42,12 +51,7 @@ export const ApiKeys = () => {
   )
 }
 
-const useProducts = (): ReadonlyArray<Choice> => {
-  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
-  return lastOf(products)?.items ?? []
-}
-
-const columnsWith = (products: ReadonlyArray<Choice>): ReadonlyArray<Column<ApiKey>> => [
+const columnsWith = (products: Products): ReadonlyArray<Column<ApiKey>> => [
   {
     title: "Name",
     show: ({ key_prefix, name }) => (
@@ -79,8 +83,8 @@ const columnsWith = (products: ReadonlyArray<Choice>): ReadonlyArray<Column<ApiK
   { title: "Actions", quiet: true, number: true, show: (key) => <KeyActions of={key} products={products} /> }
 ]
 
-const nameIn = (products: ReadonlyArray<Choice>) => (id: string) =>
-  products.find((product) => product.id === id)?.name ?? id
+const nameIn = (products: Products) => (id: string) =>
+  lastOf(products)?.items.find((product) => product.id === id)?.name ?? id
 
 /** Time to give whoever uses the key another one. */
 const soonMillis = 14 * 86_400_000
@@ -92,7 +96,7 @@ const State = ({ of: { expires_at, is_active } }: { readonly of: ApiKey }) => {
   return left > soonMillis ? <Status of="active" /> : <span className="status soon">expires soon</span>
 }
 
-const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: ReadonlyArray<Choice> }) => {
+const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: Products }) => {
   const params = { id: of.id }
   return (
     <div className="row end">

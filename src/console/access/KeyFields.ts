@@ -13,36 +13,46 @@ import {
   lines,
   text
 } from "../parts/Fields.tsx"
+import { someListed } from "../parts/Listed.tsx"
+import { type Asked, lastOf } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import { scopeChoices } from "./Scopes.ts"
 
 export type Creation = Payload<"createApiKey">
 export type Update = Payload<"updateApiKey">
 
-const products = (choices: ReadonlyArray<Choice>): Field<ReadonlyArray<string>> => ({
-  ...checks("Only for these products", choices, {
-    hint: "None: for all products. A key that may do everything cannot be limited to products."
-  }),
+/** Products by name, with how they were read. */
+export type Products = Asked<"listProducts">
+
+const productsField = (of: Products, choices: ReadonlyArray<Choice>): Field<ReadonlyArray<string>> => ({
+  ...someListed(
+    checks("Only for these products", choices, {
+      hint: "None: for all products. A key that may do everything cannot be limited to products."
+    }),
+    of
+  ),
   read: (texts) => (texts.length === 0 ? undefined : texts)
 })
 
-const shared = (choices: ReadonlyArray<Choice>) => ({
+const shared = (of: Products, choices: ReadonlyArray<Choice> = lastOf(of)?.items ?? []) => ({
   name: text("Name", { required: true, hint: "Who or what uses the key." }),
   scopes: checks("What the key may do", scopeChoices),
-  product_ids: products(choices),
+  product_ids: productsField(of, choices),
   allowed_cidrs: lines("Networks that it may be used from", {
     hint: "One in each line, as 203.0.113.0/24. Empty: any."
   }),
   expires_at: day("Expires at the end of", { hint: "Empty: never." })
 })
 
-export const creationFields = (choices: ReadonlyArray<Choice>): FieldsOf<Creation> => shared(choices)
+export const creationFields = (products: Products): FieldsOf<Creation> => shared(products)
 
 /** A key may name products that were deleted, or that do not fit into the list. */
-export const changeFields = (choices: ReadonlyArray<Choice>, { product_ids = [] }: ApiKey): ChangeFieldsOf<Update> => ({
-  ...shared([
-    ...choices,
-    ...product_ids.filter((id) => !choices.some((choice) => choice.id === id)).map((id) => ({ id, name: id }))
+export const changeFields = (products: Products, { product_ids = [] }: ApiKey): ChangeFieldsOf<Update> => ({
+  ...shared(products, [
+    ...(lastOf(products)?.items ?? []),
+    ...product_ids
+      .filter((id) => lastOf(products)?.items.some((product) => product.id === id) !== true)
+      .map((id) => ({ id, name: id }))
   ]),
   is_active: flag("The key works")
 })

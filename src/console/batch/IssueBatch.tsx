@@ -1,12 +1,12 @@
 /** Issuing many licenses at once: all, or none if one of them is refused. */
 import { Cause, Exit } from "effect"
-import { AsyncResult } from "effect/reactivity"
 import { useRef, useState } from "react"
 import { statuses } from "../../api/ErrorCode.ts"
 import { isRefusal } from "../../api/Failure.ts"
 import type { Success } from "../../client/Client.ts"
-import { choice, day, type FieldsOf, lines, number } from "../parts/Fields.tsx"
+import { day, type FieldsOf, lines, number } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
+import { listed } from "../parts/Listed.tsx"
 import { OneProduct } from "../parts/OneProduct.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { changeOnce, freshKey, useAsk } from "../service/Hooks.ts"
@@ -31,7 +31,10 @@ const BatchForm = ({ done, product }: { readonly product: string; readonly done:
   const policies = useAsk("listPolicies", { params: { id: product }, query: { limit: 200, sort: "code" } })
   const create = useCreateBatch()
   const fields: FieldsOf<Batch> = {
-    policy_id: choice("Policy", AsyncResult.isSuccess(policies) ? policies.value.items : [], { required: true }),
+    policy_id: listed("Policy", policies, {
+      required: true,
+      empty: "The product has no policy yet: create one first."
+    }),
     customers: {
       ...lines("Customers", {
         hint: "One in each line: name, e-mail and, if the license has one already, its key, with commas between. Rows of a spreadsheet can be pasted."

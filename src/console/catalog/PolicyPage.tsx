@@ -1,13 +1,13 @@
 /** One policy, with the features that its licenses get. */
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import { Exit } from "effect"
-import { AsyncResult } from "effect/reactivity"
 import { refuse } from "../../api/Failure.ts"
 import type { Policy } from "../../catalog/policies/Policy.ts"
 import type { PolicyFeature } from "../../catalog/policies/PolicyFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { choice, type FieldsOf, flag, number } from "../parts/Fields.tsx"
+import { type FieldsOf, flag, number } from "../parts/Fields.tsx"
 import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { listed } from "../parts/Listed.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
 import { Facts, Heading, Loaded, Section, Status, Table } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
@@ -153,7 +153,10 @@ const Features = ({ policy }: Props) => {
 const Include = ({ policy }: Props) => {
   const features = useAsk("listFeatures", { params: { id: policy.product_id }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Included> = {
-    feature_id: choice("Feature", AsyncResult.isSuccess(features) ? features.value.items : [], { required: true }),
+    feature_id: listed("Feature", features, {
+      required: true,
+      empty: "The product has no feature yet: create one first."
+    }),
     ...includedFields
   }
   return (

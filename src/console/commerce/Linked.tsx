@@ -1,16 +1,17 @@
 /** What belongs to an order or a subscription: its licenses, and how its status changes together with them. */
 import { Link } from "@tanstack/react-router"
 import { Effect, Exit } from "effect"
+import { useRef } from "react"
 import type { Refusal } from "../../api/Failure.ts"
 import { Client } from "../../client/Client.ts"
 import { LicensePages } from "../licenses/LicensePages.tsx"
 import { usePages } from "../licenses/More.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import type { Field } from "../parts/Fields.tsx"
-import type { Edited } from "../parts/Form.tsx"
 import { Section } from "../parts/Show.tsx"
 import { changeWithLicenses, type Origin, type Outcome, outcomeField } from "../refunds/LinkedLicenses.ts"
 import { LicenseCount, tellUnchanged } from "../refunds/Refund.tsx"
+import { undoOfStatus } from "../refunds/UndoStatus.ts"
 import { changeBy, useAsk, useMay } from "../service/Hooks.ts"
 
 /** The licenses, and the way to issue one for the record. */
@@ -50,40 +51,44 @@ interface Change<S> {
   readonly licenses?: Outcome
 }
 
+interface Statused<S> {
+  readonly status: S
+}
+
 /** A record as the form shows it: its licenses stay as they are unless the reader chooses otherwise. */
-const keeping = (record: object) => ({ ...record, licenses: "keep", read: record })
+const keeping = <R extends object>(record: R) => ({ ...record, licenses: "keep", read: record })
 
 /** Changes the status of a record, and with it the licenses if the reader chooses so. */
-export const ChangeStatus = <S extends string, A, E>(props: {
+export const ChangeStatus = <S extends string, R extends Statused<S>, E>(props: {
   readonly noun: string
   readonly of: Origin
   readonly field: Field<S>
-  readonly edited: Edited
-  readonly update: (status: S) => Effect.Effect<A, E, Client>
+  readonly edited: { readonly record: R; readonly reread: () => Promise<Exit.Exit<R, unknown>> }
+  readonly update: (status: S) => Effect.Effect<R, E, Client>
+  /** Gives the record the status that it had before. */
+  readonly restore: (before: R) => Effect.Effect<R, E, Client>
 }) => {
+  const { edited, noun, of, restore, update } = props
   const may = useMay()
   const mayChange = may("license:read") && may("license:write")
+  /** The record before the change that was sent last. */
+  const before = useRef(edited.record)
   return (
     <Action
       label="Change status"
       effect={
-        <>
-          The status is a record: by itself it changes no license.{" "}
-          {may("license:read") && <LicenseCount of={props.of} />}
-        </>
+        <>The status is a record: by itself it changes no license. {may("license:read") && <LicenseCount of={of} />}</>
       }
       fields={{ status: props.field, ...(mayChange ? { licenses: outcomeField } : {}) }}
-      edited={{
-        record: keeping(props.edited.record),
-        reread: () => props.edited.reread().then(Exit.map(keeping))
-      }}
+      edited={{ record: keeping(edited.record), reread: () => edited.reread().then(Exit.map(keeping)) }}
       run={({ licenses = "keep", status }: Change<S>, read: object = {}) => {
         // The form gives the record as it was read last.
-        const unchanged = Client.ifUnchanged("read" in read ? (read.read as object) : props.edited.record)
-        const update = status === undefined ? Effect.void : unchanged(props.update(status))
-        return changeBy(changeWithLicenses<unknown, E | Refusal<"CONFLICT">, Client>(update, props.of, licenses))
+        before.current = "read" in read ? (read.read as R) : edited.record
+        const updated = status === undefined ? Effect.void : Client.ifUnchanged(before.current)(update(status))
+        return changeBy(changeWithLicenses<R, E | Refusal<"CONFLICT">, Client>(updated as never, of, licenses))
       }}
-      done={(unchanged) => tellUnchanged(`The ${props.noun} is changed.`, unchanged)}
+      undo={(changed) => undoOfStatus({ noun, before: before.current, reread: edited.reread, restore }, changed)}
+      done={({ unchanged }) => tellUnchanged(`The ${noun} is changed.`, unchanged)}
     />
   )
 }

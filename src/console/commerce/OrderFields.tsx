@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router"
 import { type Order, OrderStatus } from "../../commerce/Order.ts"
 import { type ChangeFieldsOf, choice, choicesOf, type FieldsOf, instant, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
-import { CustomerName } from "../parts/Names.tsx"
+import { ListedCustomer } from "../parts/Names.tsx"
 import { customer, subscription } from "../parts/Pickers.tsx"
 import { type Column, Status, Time } from "../parts/Show.tsx"
 import type { Payload } from "../service/Service.ts"
@@ -57,16 +57,9 @@ export const orderColumns = (mayReadCustomers: boolean): ReadonlyArray<Column<Or
       </Link>
     )
   },
-  { title: "System", show: ({ external_system }) => external_system },
-  ...(mayReadCustomers
-    ? [
-        {
-          title: "Customer",
-          show: ({ customer_id }: Order) => (customer_id === undefined ? "–" : <CustomerName id={customer_id} />)
-        }
-      ]
-    : []),
   { title: "Status", show: ({ status }) => <Status of={status} /> },
+  { title: "System", show: ({ external_system }) => external_system },
+  ...(mayReadCustomers ? [{ title: "Customer", show: (row: Order) => <ListedCustomer of={row} /> }] : []),
   { title: "Period", show: ({ period_end, period_start }) => <Period from={period_start} to={period_end} /> },
   { title: "Recorded", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> }
 ]

@@ -90,6 +90,7 @@ const Actions = ({ order }: Props) => {
         field={orderStatus}
         edited={edited}
         update={(status) => send("updateOrder", { params, payload: { status } })}
+        restore={({ status }) => send("updateOrder", { params, payload: { status } })}
       />
       <Action
         label="Edit"

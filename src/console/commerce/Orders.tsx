@@ -9,9 +9,6 @@ import { newOrderFields, type OrderPayload, orderColumns } from "./OrderFields.t
 import { OfProduct, PurchaseFilters } from "./PurchaseFilters.tsx"
 import type { OrderSearch } from "./PurchaseSearch.ts"
 
-/** Each row asks for the name of its customer. */
-const rowsMax = 20
-
 const route = getRouteApi("/orders")
 
 export const Orders = () => {
@@ -27,7 +24,7 @@ const OrdersOf = ({ product, search }: { readonly product: string; readonly sear
   const navigate = useNavigate()
   const page = useAsk("listOrders", {
     params: { id: product },
-    query: { ...filters, ...pageOf(search), limit: rowsMax }
+    query: { ...filters, ...pageOf(search), ...(may("license:read") ? { expand: ["customer"] as const } : {}) }
   })
   return (
     <>

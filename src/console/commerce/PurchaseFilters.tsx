@@ -1,11 +1,11 @@
 /** The filters of lists of orders and subscriptions. Both are lists of one product: the address's, or else the first. */
 import type { ReactNode } from "react"
-import type { Product } from "../../catalog/products/Product.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Filter, TextFilter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
 import { CustomerName, SubscriptionName } from "../parts/Names.tsx"
 import { Loaded } from "../parts/Show.tsx"
-import { lastOf, useAsk } from "../service/Hooks.ts"
+import { useAsk } from "../service/Hooks.ts"
 
 interface Filters {
   readonly product_id?: string
@@ -43,18 +43,10 @@ export const PurchaseFilters = (props: {
 }) => {
   const { product, search, statuses } = props
   const narrow = useNarrow()
-  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
-  const items: ReadonlyArray<Product> = lastOf(products)?.items ?? []
   return (
     <>
       <search className="row filters" aria-label="Filters">
-        <Filter
-          label="Product"
-          value={product}
-          choices={items}
-          needed
-          onChange={(product_id) => narrow({ product_id, subscription_id: undefined })}
-        />
+        <ProductFilter value={product} needed cleared={{ subscription_id: undefined }} />
         <TextFilter label="Number" value={search.external_id} onChange={(external_id) => narrow({ external_id })} />
         <TextFilter
           label="System"

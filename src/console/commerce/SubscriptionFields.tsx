@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router"
 import { type Subscription, SubscriptionStatus } from "../../commerce/Subscription.ts"
 import { type ChangeFieldsOf, choice, choicesOf, type FieldsOf, flag, instant, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
-import { CustomerName } from "../parts/Names.tsx"
+import { ListedCustomer } from "../parts/Names.tsx"
 import { customer } from "../parts/Pickers.tsx"
 import { type Column, Status, Time } from "../parts/Show.tsx"
 import type { Payload } from "../service/Service.ts"
@@ -39,16 +39,9 @@ export const subscriptionColumns = (mayReadCustomers: boolean): ReadonlyArray<Co
       </Link>
     )
   },
-  { title: "System", show: ({ external_system }) => external_system },
-  ...(mayReadCustomers
-    ? [
-        {
-          title: "Customer",
-          show: ({ customer_id }: Subscription) => (customer_id === undefined ? "–" : <CustomerName id={customer_id} />)
-        }
-      ]
-    : []),
   { title: "Status", show: ({ status }) => <Status of={status} /> },
+  { title: "System", show: ({ external_system }) => external_system },
+  ...(mayReadCustomers ? [{ title: "Customer", show: (row: Subscription) => <ListedCustomer of={row} /> }] : []),
   {
     title: "Current period ends",
     sort: "current_period_end",

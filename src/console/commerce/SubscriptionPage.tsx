@@ -90,6 +90,9 @@ const Actions = ({ subscription }: Props) => {
         field={subscriptionStatus}
         edited={edited}
         update={(status) => send("updateSubscription", { params, payload: { status } })}
+        restore={({ canceled_at, status }) =>
+          send("updateSubscription", { params, payload: { status, canceled_at: canceled_at ?? null } })
+        }
       />
       <Action
         label="Edit"
@@ -105,7 +108,10 @@ const Actions = ({ subscription }: Props) => {
 
 const Orders = ({ subscription: { id, product_id } }: Props) => {
   const may = useMay()
-  const orders = useAsk("listOrders", { params: { id: product_id }, query: { subscription_id: id, limit: 20 } })
+  const orders = useAsk("listOrders", {
+    params: { id: product_id },
+    query: { subscription_id: id, limit: 20, ...(may("license:read") ? { expand: ["customer"] as const } : {}) }
+  })
   return (
     <Section
       id="orders"

@@ -10,9 +10,6 @@ import { OfProduct, PurchaseFilters } from "./PurchaseFilters.tsx"
 import type { SubscriptionSearch } from "./PurchaseSearch.ts"
 import { newSubscriptionFields, type SubscriptionPayload, subscriptionColumns } from "./SubscriptionFields.tsx"
 
-/** Each row asks for the name of its customer. */
-const rowsMax = 20
-
 const route = getRouteApi("/subscriptions")
 
 export const Subscriptions = () => {
@@ -31,7 +28,7 @@ const SubscriptionsOf = (props: { readonly product: string; readonly search: Sub
   const navigate = useNavigate()
   const page = useAsk("listSubscriptions", {
     params: { id: product },
-    query: { ...filters, ...pageOf(search), limit: rowsMax }
+    query: { ...filters, ...pageOf(search), ...(may("license:read") ? { expand: ["customer"] as const } : {}) }
   })
   return (
     <>

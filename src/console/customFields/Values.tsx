@@ -160,6 +160,7 @@ const Edit = ({ asked, fields, record }: EditProps) => {
       (field) => setOne(field, changes[field.id] ?? null, read[field.id])
     ).pipe(
       Effect.tap(() => Effect.sync(() => own.current.clear())),
+      Effect.as(revertible(fields, changes, read)),
       Effect.tapError(() => Effect.sync(() => void refresh()))
     )
   return (
@@ -174,6 +175,10 @@ const Edit = ({ asked, fields, record }: EditProps) => {
     />
   )
 }
+
+/** What was changed as the record shows it then, without what cannot be taken back: a field that must keep a value has its first one. */
+const revertible = (fields: ReadonlyArray<CustomField>, changes: Changes, read: Values): Changes =>
+  fields.some(({ id, is_required }) => is_required && id in changes && read[id] === undefined) ? {} : changes
 
 const Effects = ({ onOpen }: { readonly onOpen: () => void }) => {
   // biome-ignore lint/correctness/useExhaustiveDependencies: a dialog opens once.

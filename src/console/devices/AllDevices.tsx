@@ -6,8 +6,9 @@ import { type Device, DeviceBindingKind, DeviceStatus } from "../../licenses/mod
 import { choicesOf } from "../parts/Fields.tsx"
 import { wordsOf } from "../parts/Format.ts"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
-import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { useAsk, useMay } from "../service/Hooks.ts"
 import { DeviceActions, deviceName } from "./DeviceActions.tsx"
 import { type DeviceSearch, filtersOf, Seen } from "./DeviceSearch.ts"
 
@@ -94,18 +95,5 @@ export const AllDevices = () => {
         search={search}
       />
     </>
-  )
-}
-
-const ProductFilter = ({ value }: { readonly value: string | undefined }) => {
-  const narrow = useNarrow()
-  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
-  return (
-    <Filter
-      label="Product"
-      value={value}
-      choices={lastOf(products)?.items ?? []}
-      onChange={(product_id) => narrow({ product_id })}
-    />
   )
 }

@@ -18,7 +18,7 @@ export const DeviceActions = ({ device }: { readonly device: Device }) => {
           name={`Unblock ${name}`}
           effect={`${name} may be activated again. It takes a slot only then.`}
           run={unblock}
-          undo={{ said: `${name} is unblocked.`, run: block }}
+          undo={() => ({ said: `${name} is unblocked.`, run: block })}
         />
       </div>
     )
@@ -36,7 +36,7 @@ export const DeviceActions = ({ device }: { readonly device: Device }) => {
         effect={`${name} can use this license no more, until it is unblocked. Its slot and its seat become free.`}
         danger
         run={block}
-        undo={{ said: `${name} is blocked. If you undo it, it can be activated again.`, run: unblock }}
+        undo={() => ({ said: `${name} is blocked. If you undo it, it can be activated again.`, run: unblock })}
       />
     </div>
   )

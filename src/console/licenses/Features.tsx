@@ -2,10 +2,11 @@
 import { Exit } from "effect"
 import type { License, LicenseFeature } from "../../licenses/model/License.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { type ChangeFieldsOf, choice, day, type FieldsOf, flag, number } from "../parts/Fields.tsx"
+import { type ChangeFieldsOf, day, type FieldsOf, flag, number } from "../parts/Fields.tsx"
 import { countOf } from "../parts/Format.ts"
+import { listed } from "../parts/Listed.tsx"
 import { type Column, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 
 interface Props {
@@ -72,7 +73,10 @@ type Usage = Payload<"resetLicenseUsage">
 const Assign = ({ license: { id, product_id } }: { readonly license: License }) => {
   const features = useAsk("listFeatures", { params: { id: product_id }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Assignment> = {
-    feature_id: choice("Feature", lastOf(features)?.items ?? [], { required: true }),
+    feature_id: listed("Feature", features, {
+      required: true,
+      empty: "The product has no feature yet: create one first."
+    }),
     max_consumptions: number("Quota", { hint: "Empty is no limit." }),
     expires_at: day("Expires at the end of")
   }

@@ -3,13 +3,14 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
 import { Secret } from "../parts/Dialog.tsx"
-import { choice, day, email, type FieldsOf, number, text } from "../parts/Fields.tsx"
+import { day, email, type FieldsOf, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
+import { listed } from "../parts/Listed.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { OneProduct } from "../parts/OneProduct.tsx"
 import { customer, order, subscription } from "../parts/Pickers.tsx"
 import { Heading } from "../parts/Show.tsx"
-import { change, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import type { IssueSearch } from "./IssueSearch.ts"
 
@@ -51,7 +52,10 @@ const IssueForm = (props: {
   const may = useMay()
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Creation> = {
-    policy_id: choice("Policy", lastOf(policies)?.items ?? [], { required: true }),
+    policy_id: listed("Policy", policies, {
+      required: true,
+      empty: "The product has no policy yet: create one first."
+    }),
     ...(may("license:read") ? { customer_id: customer("Customer") } : {}),
     customer_name: text("Customer’s name"),
     customer_email: email("Customer’s e-mail"),

@@ -24,7 +24,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           label="Reinstate"
           effect="The license works again, in the state that its dates give. Devices need no new activation."
           run={() => unlessDone(id, isOn, "reinstateLicense")}
-          undo={{ said: "The license is reinstated.", run: () => change("suspendLicense", { params }) }}
+          undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params }) })}
         />
       ) : (
         <Action
@@ -33,7 +33,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
           danger
           run={() => unlessDone(id, isSuspended, "suspendLicense")}
-          undo={{ said: "The license is suspended.", run: () => change("reinstateLicense", { params }) }}
+          undo={() => ({ said: "The license is suspended.", run: () => change("reinstateLicense", { params }) })}
         />
       )}
       <Action
@@ -86,7 +86,7 @@ export const Extend = ({ license }: Props) => {
       fields={renewal}
       initial={{ extend_by_days: 30 }}
       run={(payload: Renewal) => change("renewLicense", { params: { id }, payload })}
-      undo={{ said: "The license is extended.", run: (after) => restoreExpiry(license, after) }}
+      undo={(after) => ({ said: "The license is extended.", run: () => restoreExpiry(license, after) })}
     />
   )
 }

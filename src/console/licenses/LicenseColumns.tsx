@@ -19,10 +19,10 @@ export const licenseColumns = (
       </>
     )
   },
+  { title: "Status", show: ({ status }) => <Status of={status} /> },
   { title: "Product", show: productName },
   { title: "Policy", show: ({ expanded }) => expanded?.policy?.name ?? "–" },
   { title: "Key", show: (license) => <Key of={license} /> },
-  { title: "Status", show: ({ status }) => <Status of={status} /> },
   { title: "Expires", sort: "expires_at", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
   { title: "Issued", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> },
   { title: "Devices", number: true, show: ({ active_device_count }) => countOf(active_device_count) }

@@ -1,9 +1,10 @@
 /** Edits of a license. */
 import type { License } from "../../licenses/model/License.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { type ChangeFieldsOf, choice, day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { type ChangeFieldsOf, day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { listed } from "../parts/Listed.tsx"
 import { metadata } from "../parts/Metadata.tsx"
-import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 
 interface Props {
@@ -64,9 +65,12 @@ export const ChangePolicy = ({ license: { id, policy_id, product_id } }: Props) 
 
 const ChangePolicyAction = (props: { readonly id: string; readonly policy: string; readonly product: string }) => {
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
-  const others = lastOf(policies)?.items.filter(({ id }) => id !== props.policy) ?? []
   const fields: FieldsOf<PolicyChange> = {
-    policy_id: choice("New policy", others, { required: true }),
+    policy_id: listed("New policy", policies, {
+      required: true,
+      without: props.policy,
+      empty: "The product has no other policy."
+    }),
     expires_at: day("Expires at the end of", {
       hint: "Needed if the new policy needs an expiry that the license lacks."
     }),

@@ -6,6 +6,7 @@ import { ExportCsv } from "../bulk/ExportCsv.tsx"
 import { choiceOf, useSelection } from "../bulk/Selection.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { licenseColumns } from "./LicenseColumns.tsx"
@@ -61,22 +62,9 @@ const Filters = ({ search }: { readonly search: LicenseSearch }) => {
   return (
     <search className="row filters" aria-label="Filters">
       <TextFilter label="Customer" value={search.q} onChange={(q) => narrow({ q })} />
-      {may("product:read") && <ProductFilter value={search.product_id} />}
+      {may("product:read") && <ProductFilter value={search.product_id} cleared={{ policy_id: undefined }} />}
       <Filter label="Status" value={search.status} choices={statuses} onChange={(status) => narrow({ status })} />
       <Filter label="Expires" value={search.expires} choices={periods} onChange={(expires) => narrow({ expires })} />
     </search>
-  )
-}
-
-const ProductFilter = ({ value }: { readonly value: string | undefined }) => {
-  const narrow = useNarrow()
-  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
-  return (
-    <Filter
-      label="Product"
-      value={value}
-      choices={lastOf(products)?.items ?? []}
-      onChange={(product_id) => narrow({ product_id, policy_id: undefined })}
-    />
   )
 }

@@ -6,6 +6,11 @@ import { type Edited, Form } from "./Form.tsx"
 import { offerUndo } from "./Notices.tsx"
 import { undoOfEdit } from "./Undo.ts"
 
+interface Offer {
+  readonly said: string
+  readonly run: () => Promise<Exit.Exit<unknown, unknown>>
+}
+
 interface ActionProps<P, A> {
   /** What the action does: the text of its button. */
   readonly label: string
@@ -24,7 +29,7 @@ interface ActionProps<P, A> {
   readonly done?: (value: A) => ReactNode | undefined
   readonly then?: (value: A) => void
   /** What is said once it is done, and how it is undone. Edits know that themselves. */
-  readonly undo?: { readonly said: string; readonly run: (value: A) => Promise<Exit.Exit<unknown, unknown>> }
+  readonly undo?: (value: A) => Offer | undefined
 }
 
 export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
@@ -105,7 +110,10 @@ interface Sent<P> {
 
 const offerUndoOf = <P extends object, A>(props: ActionProps<P, A>, sent: Sent<P> | undefined, value: A) => {
   const { edited, run, undo } = props
-  if (undo !== undefined) return offerUndo(undo.said, () => undo.run(value))
+  if (undo !== undefined) {
+    const offer = undo(value)
+    return offer && offerUndo(offer.said, offer.run)
+  }
   if (edited === undefined || sent === undefined) return
   // The form may have been opened before somebody else's change, which the undo must give back.
   const back = undoOfEdit({ ...edited, record: sent.read ?? edited.record }, sent.values, value, run)

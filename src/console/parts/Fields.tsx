@@ -19,7 +19,7 @@ type Control =
   | { readonly kind: "own"; readonly show: (props: ControlProps) => ReactNode; readonly isGroup?: true }
   | { readonly kind: "flag" }
   | { readonly kind: "lines" }
-  | { readonly kind: "choice" | "checks"; readonly choices: ReadonlyArray<Choice> }
+  | { readonly kind: "choice" | "checks"; readonly choices: ReadonlyArray<Choice>; readonly note?: ReactNode }
 
 interface Options {
   readonly required?: true
@@ -196,6 +196,7 @@ export const FieldView = ({ fault, field, name, texts }: Shown) => {
     <Box className={`field ${field.control.kind}`}>
       {label}
       <ControlView id={id} control={field.control} texts={texts} state={state} />
+      {"note" in field.control && field.control.note}
       {field.hint !== undefined && <small id={`${id}-hint`}>{field.hint}</small>}
       {fault !== undefined && (
         <span id={`${id}-fault`} className="fault">

@@ -1,5 +1,6 @@
 /** Records that another one links to, by name. */
 import { Link } from "@tanstack/react-router"
+import type { Customer } from "../../customers/Customer.ts"
 import { useAsk } from "../service/Hooks.ts"
 import { wordsOf } from "./Format.ts"
 import { Loaded } from "./Show.tsx"
@@ -18,6 +19,23 @@ export const CustomerName = ({ id }: Props) => {
         </Link>
       )}
     </Loaded>
+  )
+}
+
+interface Linked {
+  readonly customer_id?: string
+  readonly expanded?: { readonly customer?: Customer }
+}
+
+/** The customer of a row, which the list was read with. */
+export const ListedCustomer = ({ of: { customer_id: id, expanded } }: { readonly of: Linked }) => {
+  if (id === undefined) return "–"
+  const { customer } = expanded ?? {}
+  if (customer === undefined) return <span className="quiet">only of other products</span>
+  return (
+    <Link to="/customers/$id" params={{ id }}>
+      {customer.name || `Customer ${customer.code}`}
+    </Link>
   )
 }
 

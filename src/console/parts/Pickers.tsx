@@ -1,6 +1,6 @@
 /** Fields that link a record to another: what is typed is searched for, and the browser suggests what was found. */
 import { AsyncResult } from "effect/reactivity"
-import { type ReactNode, useEffect, useState } from "react"
+import { Fragment, type ReactNode, useEffect, useState } from "react"
 import type { Customer } from "../../customers/Customer.ts"
 import { useAsk } from "../service/Hooks.ts"
 import type { ControlProps, Field } from "./Fields.tsx"
@@ -13,7 +13,8 @@ interface Suggestion {
   readonly alias: string | undefined
 }
 
-type Found = (suggestions: ReadonlyArray<Suggestion>) => void
+/** Tells the suggestions, and whether there are no others. */
+type Found = (suggestions: ReadonlyArray<Suggestion>, isAll: boolean) => void
 
 interface Source {
   readonly noun: string
@@ -23,10 +24,15 @@ interface Source {
   readonly matching: (text: string, found: Found) => ReactNode
 }
 
-/** Stands in the form for a text that names no record. */
-const unknown = "?"
+/** Stand in the form for a text that names no record, or that is still looked for. */
+const [unknown, sought] = ["?", "…"]
 
 const textOf = ([id = ""]: ReadonlyArray<string>) => (id === "" ? undefined : id)
+
+const faultOf = (noun: string, id: string | undefined) => {
+  if (id === sought) return `The ${noun} is still looked for: wait a moment and try again.`
+  return id === unknown ? `No ${noun} is chosen: pick one of the suggestions.` : undefined
+}
 
 const picker = (label: string, source: Source): Field<string> => ({
   label,
@@ -34,14 +40,23 @@ const picker = (label: string, source: Source): Field<string> => ({
   control: { kind: "own", show: (props) => <Picker {...props} source={source} /> },
   read: textOf,
   write: (id) => [id],
-  check: ([id]) => (id === unknown ? `No ${source.noun} is chosen: pick one of the suggestions.` : undefined)
+  check: ([id]) => faultOf(source.noun, id)
 })
 
-/** The only record that a text names: two systems may have the same number. */
-const namedBy = (typed: string, suggestions: ReadonlyArray<Suggestion>): string | undefined => {
-  const text = typed.trim().toLowerCase()
-  const named = suggestions.filter(({ name }) => name === typed)
-  const [only, other] = named.length > 0 ? named : suggestions.filter(({ alias }) => alias?.toLowerCase() === text)
+/** The only record whose suggestion was chosen. */
+const chosenBy = (typed: string, suggestions: ReadonlyArray<Suggestion>): string | undefined => {
+  const [only, other] = suggestions.filter(({ name }) => name === typed)
+  return other === undefined ? only?.id : undefined
+}
+
+/**
+ * The only record that a text names: two systems may have the same number. Only all records that match the text tell that, not
+ * those that were suggested before it was typed.
+ */
+const namedBy = (text: string, matching: ReadonlyArray<Suggestion>, isAll: boolean): string | undefined => {
+  const chosen = chosenBy(text, matching)
+  if (chosen !== undefined || !isAll) return chosen
+  const [only, other] = matching.filter(({ alias }) => alias?.toLowerCase() === text.toLowerCase())
   return other === undefined ? only?.id : undefined
 }
 
@@ -50,20 +65,25 @@ const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: 
   const [text, setText] = useState("")
   const [chosen, setChosen] = useState(linked)
   const [suggestions, setSuggestions] = useState<ReadonlyArray<Suggestion>>([])
+  /** The text that was looked for. */
+  const [found, setFound] = useState<string>()
   const { name, ...described } = state
   const type = (typed: string) => {
     setText(typed)
-    setChosen(namedBy(typed, suggestions))
+    setChosen(chosenBy(typed, suggestions))
   }
-  const found: Found = (suggested) => {
-    setSuggestions(suggested)
-    if (chosen === undefined) setChosen(namedBy(text, suggested))
+  const wanted = text.trim()
+  const foundMatching: Found = (matching, isAll) => {
+    setSuggestions(matching)
+    setFound(wanted)
+    if (chosen === undefined && wanted !== "") setChosen(namedBy(wanted, matching, isAll))
   }
   const showLinked: Found = ([suggestion]) => suggestion !== undefined && setText(suggestion.name)
+  const missing = wanted === "" ? "" : found === wanted ? unknown : sought
   return (
     <>
       {linked !== undefined && source.named(linked, showLinked)}
-      {chosen === undefined && source.matching(text.trim(), found)}
+      {chosen === undefined && <Fragment key={wanted}>{source.matching(wanted, foundMatching)}</Fragment>}
       <input
         id={id}
         {...described}
@@ -77,7 +97,7 @@ const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: 
           <option key={suggestion.id} value={suggestion.name} />
         ))}
       </datalist>
-      <input type="hidden" name={name} value={chosen ?? (text.trim() === "" ? "" : unknown)} />
+      <input type="hidden" name={name} value={chosen ?? missing} />
     </>
   )
 }
@@ -105,18 +125,27 @@ const customers: Source = {
     text.length < 2 ? <NewestCustomers found={found} /> : <MatchingCustomers found={found} text={text} />
 }
 
+/** Records that a search finds at most. */
+const searchMax = 20
+
 interface Finding {
   readonly found: Found
 }
 
 const LinkedCustomer = ({ found, id }: Finding & { readonly id: string }) =>
-  useTold(useAsk("getCustomer", { params: { id } }), (customer) => found([customerOf(customer)]))
+  useTold(useAsk("getCustomer", { params: { id } }), (customer) => found([customerOf(customer)], true))
 
 const NewestCustomers = ({ found }: Finding) =>
-  useTold(useAsk("listCustomers", { query: { limit: 20 } }), ({ items }) => found(items.map(customerOf)))
+  useTold(useAsk("listCustomers", { query: { limit: 20 } }), ({ items, next }) =>
+    found(items.map(customerOf), next === undefined)
+  )
 
 const MatchingCustomers = ({ found, text }: Finding & { readonly text: string }) =>
-  useTold(useAsk("search", { query: { q: text } }), (results) => found(results.customers.map(customerOf)))
+  useTold(useAsk("search", { query: { q: text } }), (results) => {
+    // A search finds at most so many records of all kinds together.
+    const count = Object.values(results).reduce((sum, kind) => sum + kind.length, 0)
+    found(results.customers.map(customerOf), count < searchMax)
+  })
 
 /** A link to a customer. */
 export const customer = (label: string) => picker(label, customers)
@@ -134,7 +163,7 @@ const purchaseOf = ({ external_id, external_system, id }: Purchase): Suggestion 
 })
 
 const LinkedSubscription = ({ found, id }: Finding & { readonly id: string }) =>
-  useTold(useAsk("getSubscription", { params: { id } }), (subscription) => found([purchaseOf(subscription)]))
+  useTold(useAsk("getSubscription", { params: { id } }), (subscription) => found([purchaseOf(subscription)], true))
 
 const MatchingSubscriptions = ({
   found,
@@ -146,7 +175,7 @@ const MatchingSubscriptions = ({
       params: { id: product },
       query: { limit: 20, ...(text === "" ? {} : { external_id: text }) }
     }),
-    ({ items }) => found(items.map(purchaseOf))
+    ({ items, next }) => found(items.map(purchaseOf), next === undefined)
   )
 
 /** A link to a subscription of a product. */
@@ -158,7 +187,7 @@ export const subscription = (label: string, product: string) =>
   })
 
 const LinkedOrder = ({ found, id }: Finding & { readonly id: string }) =>
-  useTold(useAsk("getOrder", { params: { id } }), (order) => found([purchaseOf(order)]))
+  useTold(useAsk("getOrder", { params: { id } }), (order) => found([purchaseOf(order)], true))
 
 const MatchingOrders = ({ found, product, text }: Finding & { readonly product: string; readonly text: string }) =>
   useTold(
@@ -166,7 +195,7 @@ const MatchingOrders = ({ found, product, text }: Finding & { readonly product: 
       params: { id: product },
       query: { limit: 20, ...(text === "" ? {} : { external_id: text }) }
     }),
-    ({ items }) => found(items.map(purchaseOf))
+    ({ items, next }) => found(items.map(purchaseOf), next === undefined)
   )
 
 /** A link to an order of a product. */

@@ -62,7 +62,7 @@ export const Waiting = () => (
 )
 
 /** Why something could not be read, and a button that reads it again unless the service refused it for good. */
-const Unread = ({ cause }: { readonly cause: Cause.Cause<unknown> }) => (
+export const Unread = ({ cause }: { readonly cause: Cause.Cause<unknown> }) => (
   <div className="row">
     <Fault told={tell(cause)} />
     {!isFinal(Cause.squash(cause)) && (

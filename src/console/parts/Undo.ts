@@ -23,4 +23,4 @@ export const undoOfEdit = <A>({ record, reread }: Edited, sent: object, after: A
     })
 }
 
-const changedSince = refuse("CONFLICT", "Somebody has changed it again since: open it and edit it there.")
+export const changedSince = refuse("CONFLICT", "Somebody has changed it again since: open it and edit it there.")

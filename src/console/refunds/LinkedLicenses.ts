@@ -66,22 +66,37 @@ export interface Unchanged {
   readonly message: string
 }
 
-/** Changes a record, then its licenses. The answer is the licenses that could not be changed; the same change can be sent again. */
+/** What a change did. */
+export interface Changed<A> {
+  /** The record afterwards, if it was changed. */
+  readonly record: A | undefined
+  readonly outcome: Outcome
+  readonly changed: ReadonlyArray<License>
+  /** The licenses that could not be changed; the same change can be sent again. */
+  readonly unchanged: ReadonlyArray<Unchanged>
+}
+
+/** Changes a record, then its licenses. */
 export const changeWithLicenses = Effect.fnUntraced(function* <A, E, R>(
-  record: Effect.Effect<A, E, R>,
+  record: Effect.Effect<A | undefined, E, R>,
   origin: Origin,
   outcome: Outcome
 ) {
   const licenses = outcome === "keep" ? [] : yield* licensesOf(origin)
-  yield* record
+  const after = yield* record
+  const changed: Array<License> = []
   const unchanged: Array<Unchanged> = []
   for (const license of licenses) {
     if (outcome === "keep" || !applies(license, outcome)) continue
-    yield* Effect.catch(send(operations[outcome], { params: { id: license.id } }), (error) =>
-      Effect.sync(() =>
-        unchanged.push({ license, message: isRefusal(error) ? error.message : "The service cannot be reached." })
+    yield* send(operations[outcome], { params: { id: license.id } }).pipe(
+      Effect.tap(() => Effect.sync(() => changed.push(license))),
+      Effect.catch((error) =>
+        Effect.sync(() =>
+          unchanged.push({ license, message: isRefusal(error) ? error.message : "The service cannot be reached." })
+        )
       )
     )
   }
-  return unchanged
+  const result: Changed<A> = { record: after, outcome, changed, unchanged }
+  return result
 })

@@ -7,9 +7,10 @@ import { Client } from "../../client/Client.ts"
 import type { Order } from "../../commerce/Order.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { changeBy, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { changeBy, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import { send } from "../service/Service.ts"
 import { changeWithLicenses, endingField, type Origin, type Outcome, type Unchanged } from "./LinkedLicenses.ts"
+import { undoOfStatus } from "./UndoStatus.ts"
 
 interface Choice {
   readonly licenses: Outcome
@@ -19,6 +20,8 @@ export const Refund = ({ order }: { readonly order: Order }) => {
   const may = useMay()
   /** The status that the reader knows: nobody refunds an order that somebody else has just canceled without being told. */
   const known = useRef(order.status)
+  /** The order before it was refunded. */
+  const before = useRef(order)
   const [unchanged, setUnchanged] = useState<ReadonlyArray<Unchanged>>([])
   const { external_id, external_system, id } = order
   // Licenses that could not be changed are told, and can be tried again.
@@ -26,13 +29,14 @@ export const Refund = ({ order }: { readonly order: Order }) => {
   const refund = Effect.gen(function* () {
     const current = yield* send("getOrder", { params: { id } })
     const { status } = current
-    const before = known.current
+    const seen = known.current
     known.current = status
-    if (status !== before && status !== "refunded")
+    if (status !== seen && status !== "refunded")
       return yield* refuse(
         "CONFLICT",
         `Somebody else changed this order meanwhile: it is now ${wordsOf(status)}. Send again to refund it all the same.`
       )
+    before.current = current
     const update = send("updateOrder", { params: { id }, payload: { status: "refunded" } })
     return yield* Client.ifUnchanged(current)(update)
   })
@@ -52,7 +56,18 @@ export const Refund = ({ order }: { readonly order: Order }) => {
       fields={mayChange ? { licenses: endingField } : {}}
       initial={{ licenses: "suspend" }}
       run={({ licenses = "keep" }: Choice) => changeBy(changeWithLicenses(refund, { order_id: id }, licenses))}
-      done={(unchanged) => {
+      undo={(changed) =>
+        undoOfStatus(
+          {
+            noun: "order",
+            before: before.current,
+            reread: () => run("getOrder", { params: { id } }),
+            restore: ({ status }) => send("updateOrder", { params: { id }, payload: { status } })
+          },
+          changed
+        )
+      }
+      done={({ unchanged }) => {
         setUnchanged(unchanged)
         return tellUnchanged("The order is refunded.", unchanged)
       }}

@@ -14,6 +14,7 @@ export const Chart = ({ chart }: { readonly chart: ChartData }) => {
   const [asTable, setAsTable] = useState(false)
   const { placeName, places, series, title, told } = chart
   const isEmpty = series.every(({ values }) => values.every((value) => value === undefined || value === 0))
+  const isUncounted = series.length > 0 && series.every(({ values }) => values.every((value) => value === undefined))
   return (
     <figure className="chart" aria-labelledby={id}>
       <figcaption className="row spread">
@@ -28,7 +29,7 @@ export const Chart = ({ chart }: { readonly chart: ChartData }) => {
         )}
       </figcaption>
       {isEmpty ? (
-        <p className="empty">Nothing in this period.</p>
+        <p className="empty">{isUncounted ? "Not counted yet in this period." : "Nothing in this period."}</p>
       ) : (
         <>
           {!asTable && <Picture chart={chart} id={`${id}-mark`} />}

@@ -1,13 +1,13 @@
-/** The exports of reports: a new one of any kind, and the latest, which the events name. */
-import { getRouteApi, useNavigate } from "@tanstack/react-router"
-import type { Event } from "../../events/Event.ts"
+/** The exports of reports: a new one of any kind, and the latest. */
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ReportExportFormat } from "../../reports/exports/Export.ts"
 import type { ReportKind } from "../../reports/model/Filter.ts"
+import { More, usePages } from "../licenses/More.tsx"
 import type { ChangeFieldsOf } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
+import { countOf } from "../parts/Format.ts"
 import { Filter, useNarrow } from "../parts/List.tsx"
-import { RecordLink } from "../parts/RecordLink.tsx"
-import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
+import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import { encodeFilters, exportFields, kinds } from "./ExportFields.ts"
 import { formatField } from "./ExportThis.tsx"
@@ -22,13 +22,15 @@ export const Exports = () => {
   return (
     <>
       <ReportsHeading title="Exports" />
-      <Section id="new" title="New export">
-        <search className="row filters" aria-label="Kind of report">
-          <Filter label="Report" value={kind} choices={kinds} none="Choose…" onChange={(kind) => narrow({ kind })} />
-        </search>
-        {kind !== undefined && <NewExport key={kind} kind={kind} />}
-      </Section>
-      {may("event:read") && <Latest />}
+      {may("report:export") && (
+        <Section id="new" title="New export">
+          <search className="row filters" aria-label="Kind of report">
+            <Filter label="Report" value={kind} choices={kinds} none="Choose…" onChange={(kind) => narrow({ kind })} />
+          </search>
+          {kind !== undefined && <NewExport key={kind} kind={kind} />}
+        </Section>
+      )}
+      <Latest />
     </>
   )
 }
@@ -52,37 +54,36 @@ const NewExport = ({ kind }: { readonly kind: ReportKind }) => {
   )
 }
 
-const wordOf = ({ metadata }: Event, name: string): string => {
-  const value = metadata[name]
-  return typeof value === "string" ? value.replaceAll("-", " ") : "–"
-}
-
 const Latest = () => {
-  const events = useAsk("listEvents", { query: { event_type: "report_export.created", limit: 50 } })
+  const { query, ...pages } = usePages()
+  const exports = useAsk("listReportExports", { query })
   return (
     <Section id="latest" title="Latest exports">
-      <Loaded of={events}>
-        {({ items }) => (
-          <Table
-            caption="Latest exports"
-            rows={items}
-            keyOf={({ sequence }) => String(sequence)}
-            empty="No report has been exported yet."
-            columns={[
-              {
-                title: "Report",
-                show: (event) => (
-                  <RecordLink
-                    field="report_export_id"
-                    id={event.resource_id ?? ""}
-                    name={wordOf(event, "report_kind")}
-                  />
-                )
-              },
-              { title: "Format", show: (event) => wordOf(event, "format") },
-              { title: "Created", show: ({ created_at }) => <Time at={created_at} /> }
-            ]}
-          />
+      <Loaded of={exports}>
+        {(page) => (
+          <>
+            <Table
+              caption="Latest exports"
+              rows={page.items}
+              keyOf={({ id }) => id}
+              empty="No report has been exported yet."
+              columns={[
+                {
+                  title: "Report",
+                  show: ({ id, report_kind }) => (
+                    <Link to="/reports/exports/$id" params={{ id }}>
+                      {report_kind.replaceAll("-", " ")}
+                    </Link>
+                  )
+                },
+                { title: "Status", show: ({ status }) => <Status of={status} /> },
+                { title: "Format", show: ({ format }) => format.toUpperCase() },
+                { title: "Rows", number: true, show: ({ rows }) => countOf(rows) },
+                { title: "Created", show: ({ created_at }) => <Time at={created_at} /> }
+              ]}
+            />
+            <More page={page} {...pages} />
+          </>
         )}
       </Loaded>
     </Section>

@@ -18,7 +18,8 @@ export const OverviewCharts = ({ overview, unit }: { readonly overview: Overview
       <p className="quiet">
         Days begin at midnight in {tz}
         {unit === "week" ? ", weeks on Monday" : ""}. The last {unit} goes on.
-        {counted_from !== undefined && ` Active licenses and seats are counted since ${instantOf(counted_from)}.`}
+        {counted_from !== undefined &&
+          ` Active licenses and seats are counted since ${instantOf(counted_from)}: before that, their charts are empty.`}
       </p>
     </>
   )
@@ -59,7 +60,7 @@ const licenseCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData>
     {
       ...shared,
       title: "Active licenses",
-      told: `${countOf(lastOf(active) ?? 0)} active, ${countOf(lastOf(expiring) ?? 0)} of them expire in 30 days`,
+      told: activeOf(lastOf(active), lastOf(expiring)),
       kind: "lines",
       series: [
         { name: "active", values: active },
@@ -68,6 +69,10 @@ const licenseCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData>
     }
   ]
 }
+
+/** A service that was upgraded begins to count them then. */
+const activeOf = (active: number | undefined, expiring = 0) =>
+  active === undefined ? "not counted yet" : `${countOf(active)} active, ${countOf(expiring)} of them expire in 30 days`
 
 const usageCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData> => {
   const activations = sumsOf(groups, (bucket) => bucket.activations)
@@ -85,7 +90,7 @@ const usageCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData> =
     {
       ...shared,
       title: "Floating seats",
-      told: `${countOf(peakOf(seats) ?? 0)} taken at the peak`,
+      told: peakOf(seats) === undefined ? "not counted yet" : `${countOf(peakOf(seats) ?? 0)} taken at the peak`,
       kind: "bars",
       series: [{ name: "at the peak", values: seats }]
     },

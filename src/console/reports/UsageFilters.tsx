@@ -1,8 +1,8 @@
 /** The filters that all usage reports share. */
 import { type ReactNode, useId } from "react"
 import { TextFilter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
 import { useMay } from "../service/Hooks.ts"
-import { ProductFilter } from "./ProductFilter.tsx"
 import type { LedgerSearch } from "./UsageSearch.ts"
 
 type Scope = Omit<LedgerSearch, "action" | "cursor">

@@ -22,11 +22,19 @@ export const tell = (cause: Cause.Cause<unknown>): Told => {
     const faults = details ?? (detail === undefined ? [] : [{ path: detail, message }])
     return { code, message, fields: new Map(faults.map((fault) => [fault.path, fault.message])) }
   }
+  if (HttpClientError.isHttpClientError(error) || error instanceof TimedOut || isNotJson(error)) return unreached
   if (Schema.isSchemaError(error)) return faultOf(error.issue)
-  if (HttpClientError.isHttpClientError(error) || error instanceof TimedOut)
-    return { message: "The service cannot be reached: check the connection and try again.", fields: noFields }
   return { message: `Something unexpected happened: ${String(error)}`, fields: noFields }
 }
+
+const unreached: Told = {
+  message: "The service cannot be reached: check the connection and try again.",
+  fields: noFields
+}
+
+/** Whether something else responded in the place of the service, for example the sign-in page of a network. */
+const isNotJson = (error: unknown): boolean =>
+  Schema.isSchemaError(error) && faultOf(error.issue).message === "Expected a valid JSON string"
 
 /** Whether the service refused for good. Otherwise the same may be sent again: perhaps it was done, or can be done soon. */
 export const isFinal = (error: unknown): boolean => {
@@ -42,6 +50,6 @@ const faultOf = (issue: SchemaIssue.Issue): Told => {
   return { message: issues[0]?.message ?? "This is not valid.", fields }
 }
 
-/** A sentence with the labels of fields in place of their names in the API. */
+/** A sentence with the labels of fields in place of their names in the API. Text with digits, as a number sub_1042, is the reader's own. */
 export const inWords = (message: string, labels: Readonly<Record<string, string>> = {}): string =>
-  message.replaceAll(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, (name) => labels[name] ?? name.replaceAll("_", " "))
+  message.replaceAll(/\b[a-z]+(?:_[a-z]+)+(?:4)?\b/g, (name) => labels[name] ?? name.replaceAll("_", " "))

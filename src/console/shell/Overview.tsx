@@ -4,26 +4,35 @@
  */
 import { getRouteApi, Link } from "@tanstack/react-router"
 import type { AsyncResult } from "effect/reactivity"
-import { lazy, type ReactNode, Suspense } from "react"
+import { type ComponentType, lazy, type ReactNode, Suspense, useEffect } from "react"
 import { LicenseStatus } from "../../licenses/model/License.ts"
 import { periodOf } from "../licenses/Periods.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { Filter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
 import { Facts, Heading, Loaded, Section, Status, Waiting } from "../parts/Show.tsx"
+import type { OverviewCharts } from "../reports/OverviewCharts.tsx"
 import { type OverviewSearch, requestOf, Span, spanOf, Unit, unitOf } from "../reports/OverviewSearch.ts"
-import { ProductFilter } from "../reports/ProductFilter.tsx"
 import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { PartNotLoaded } from "./LazyScreen.tsx"
 
 const route = getRouteApi("/")
 const spans = choicesOf(Span.literals)
 const units = choicesOf(Unit.literals)
 
-const Charts = lazy(() => import("../reports/OverviewCharts.tsx").then((m) => ({ default: m.OverviewCharts })))
+/** They are loaded while their figures are asked for. */
+const loadCharts = () =>
+  import("../reports/OverviewCharts.tsx").then(
+    (m) => ({ default: m.OverviewCharts }),
+    () => ({ default: PartNotLoaded })
+  )
+const Charts = lazy<ComponentType<Parameters<typeof OverviewCharts>[0]>>(loadCharts)
 
 export const Overview = () => {
   const search: OverviewSearch = route.useSearch()
   const may = useMay()
+  useEffect(() => void loadCharts(), [])
   return (
     <>
       <Heading title="Overview">

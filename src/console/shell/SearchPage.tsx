@@ -11,11 +11,15 @@ const route = getRouteApi("/search")
 export const SearchPage = () => {
   const { q: inAddress } = route.useSearch()
   const inState = useRouterState({ select: ({ location }) => (location.state as { readonly q?: string }).q })
-  const q = inAddress ?? inState
+  const q = (inAddress ?? inState)?.trim()
   return (
     <>
       <Heading title="Search" />
-      {q === undefined ? <p className="empty">Type into the search box to find something.</p> : <Results q={q} />}
+      {q === undefined || q === "" ? (
+        <p className="empty">Type into the search box to find something.</p>
+      ) : (
+        <Results q={q} />
+      )}
     </>
   )
 }

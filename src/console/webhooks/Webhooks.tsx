@@ -5,7 +5,7 @@ import { Action, Secret } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, type FieldsOf, flag, lines, text, url } from "../parts/Fields.tsx"
 import { List, pageOf } from "../parts/List.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
-import { change, run, useAsk } from "../service/Hooks.ts"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 
 const route = getRouteApi("/webhooks")
@@ -43,19 +43,22 @@ const columns: ReadonlyArray<Column<WebhookEndpoint>> = [
 export const Webhooks = () => {
   const search = route.useSearch()
   const { cursor: _, ...sort } = search
+  const may = useMay()
   const page = useAsk("listWebhooks", { query: { ...sort, ...pageOf(search) } })
   return (
     <>
       <Heading title="Webhooks">
-        <Action
-          label="New webhook"
-          primary
-          effect="Events are delivered to the address from now on, signed with a secret that is shown next."
-          fields={creation}
-          initial={{ is_active: true }}
-          run={(payload: Creation) => change("createWebhook", { payload })}
-          done={({ secret }) => <Secret label="This is the secret that signs the deliveries." text={secret} />}
-        />
+        {may("webhook:write") && (
+          <Action
+            label="New webhook"
+            primary
+            effect="Events are delivered to the address from now on, signed with a secret that is shown next."
+            fields={creation}
+            initial={{ is_active: true }}
+            run={(payload: Creation) => change("createWebhook", { payload })}
+            done={({ secret }) => <Secret label="This is the secret that signs the deliveries." text={secret} />}
+          />
+        )}
       </Heading>
       <List
         caption="Webhooks"

@@ -48,3 +48,5 @@ export type ReportExport = typeof ReportExport.Type
 
 /** A stored export; its download address depends on the request. */
 export type StoredExport = Omit<ReportExport, "download_url">
+
+export const exportSorts = { created_at: "instant" } as const

@@ -2,13 +2,17 @@
 import { Effect, Schema, Stream } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { Count } from "../../api/Int64.ts"
+import type { ListRequest } from "../../api/Paging.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
+import type { ProductIds } from "../../auth/CurrentActor.ts"
+import { ownedBy } from "../../auth/productLimits/OwnedRows.ts"
+import { readPage } from "../../postgres/Pages.ts"
 import { columns, instant, json } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import { makeDigest } from "../../signing/Digest.ts"
 import type { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import { decompress } from "./Compression.ts"
-import { ReportExport, type StoredExport } from "./Export.ts"
+import { exportSorts, ReportExport, type StoredExport } from "./Export.ts"
 import { LedgerSnapshot, ledgerHead } from "./LedgerSnapshot.ts"
 import type { RunningDigest, RunningDigests } from "./RunningDigests.ts"
 import { type StoredChunk, type StoredPiece, storedChunks } from "./StoredPiece.ts"
@@ -51,6 +55,17 @@ export const findExport = (sql: SqlClient.SqlClient, id: string) =>
     decodeStored(sql`SELECT ${sql.literal(exportColumns)} FROM report_exports WHERE id = ${id}`),
     ([row]): StoredExport | undefined => row
   )
+
+/** A page of the exports that a token for these products reaches. */
+export const listExports = (sql: SqlClient.SqlClient, request: ListRequest, products: ProductIds) =>
+  readPage(sql, request, {
+    columns: sql.literal(exportColumns),
+    table: "report_exports",
+    where: sql`TRUE`,
+    part: products && { condition: (row) => ownedBy(sql, "report_exports", row, products) },
+    sorts: exportSorts,
+    decode: decodeStored
+  })
 
 export const insertExport = (sql: SqlClient.SqlClient, row: ExportRow) => sql`
   INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, product_ids, generated_at,

@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Layer, Option, type Schema, SchemaIssue, type S
 import { SqlClient, type SqlError } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
+import type { ListRequest, Page } from "../../api/Paging.ts"
 import { CurrentActor, CurrentProducts } from "../../auth/CurrentActor.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { bodyRefusal } from "../../http/RequestFaults.ts"
@@ -25,6 +26,7 @@ import {
   type ExportRow,
   findExport,
   insertExport,
+  listExports,
   partOf,
   readChunks,
   slicesOf,
@@ -58,6 +60,7 @@ export class Exports extends Context.Service<
   Exports,
   {
     create(input: typeof ReportExportCreate.Type): Effect.Effect<StoredExport, ExportRefusal>
+    list(request: ListRequest): Effect.Effect<Page<StoredExport>>
     get(id: string): Effect.Effect<StoredExport, Refusal<"NOT_FOUND">>
     file(id: string): Effect.Effect<ExportFile, Refusal<"NOT_FOUND"> | Refusal<"EXPORT_NOT_READY">>
   }
@@ -151,6 +154,10 @@ export class Exports extends Context.Service<
         return yield* store(row, piece, mark)
       })
 
+      const list = Effect.fn("Exports.list")(function* (request: ListRequest) {
+        return yield* listExports(sql, request, yield* CurrentProducts)
+      }, Effect.orDie)
+
       const get = Effect.fn("Exports.get")(function* (id: string) {
         const stored = yield* Effect.orDie(findExport(sql, id))
         return stored ?? (yield* refuseUnknownId("report export", id))
@@ -179,7 +186,7 @@ export class Exports extends Context.Service<
         return ready
       })
 
-      return Exports.of({ create, get, file })
+      return Exports.of({ create, list, get, file })
     })
   ).pipe(Layer.provide(PdfPrinting.layer))
 }

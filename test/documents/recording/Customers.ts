@@ -49,7 +49,7 @@ const commerceOf = Effect.fnUntraced(function* (id: string, customer_id: string)
   })
   yield* record("getOrder", { params: { id: order.id } })
   yield* record("updateOrder", { params: { id: order.id }, body: { status: "fulfilled" } })
-  yield* record("listOrders", { params: { id }, query: { limit: "20", status: "fulfilled" } })
+  yield* record("listOrders", { params: { id }, query: { limit: "20", status: "fulfilled", expand: "customer" } })
   return { subscription: subscription.id, order: order.id }
 })
 

@@ -65,6 +65,7 @@ export const reports = Effect.fnUntraced(function* ({ customer, license, product
     body: { report_kind: "usage-summary", format: "json", filters }
   })
   yield* record("getReportExport", { params: { id: exported.id } })
+  yield* record("listReportExports", { query: { limit: "20" } })
   yield* record("downloadReportExport", { params: { id: exported.id } })
   const table = yield* send("createReportExport", { body: { report_kind: "usage-summary", format: "csv", filters } })
   yield* record("downloadReportExport", { params: { id: table.id } })
