@@ -8,6 +8,7 @@ import { openApiDocument } from "../../src/documents/Document.ts"
 import { fieldDescriptions, parameterDescriptions } from "../../src/documents/FieldDescriptions.ts"
 import { operations } from "../../src/documents/Operations.ts"
 import { documentFiles } from "../../src/documents/publishing/Documents.ts"
+import { schemaDescriptions } from "../../src/documents/SchemaDescriptions.ts"
 import { eventTypes } from "../../src/events/EventType.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -78,13 +79,20 @@ describe("The OpenAPI document", () => {
       for (const { properties } of objectsWithin(schema)) {
         if (typeof properties !== "object" || properties === null || "type" in properties) continue
         for (const [name, field] of Object.entries(properties as Record<string, Record<string, unknown>>)) {
-          assert.isTrue("$ref" in field || typeof field["description"] === "string", `${owner}.${name}`)
+          const named = typeof field["$ref"] === "string" ? field["$ref"].split("/").at(-1)! : undefined
+          const shown = named === undefined ? field : document.components.schemas[named]!
+          assert.isNotEmpty(shown["description"], `${owner}.${name}`)
+          if (shown["description"] === schemaDescriptions[named!]) used.add(`#${named}`)
           for (const key of [name, `${owner}.${name}`])
             if (field["description"] === fieldDescriptions[key]) used.add(key)
         }
       }
     }
-    const all = [...Object.keys(fieldDescriptions), ...Object.keys(parameterDescriptions).map((name) => `?${name}`)]
+    const all = [
+      ...Object.keys(fieldDescriptions),
+      ...Object.keys(parameterDescriptions).map((name) => `?${name}`),
+      ...Object.keys(schemaDescriptions).map((name) => `#${name}`)
+    ]
     assert.deepStrictEqual(
       all.filter((name) => !used.has(name)),
       []
