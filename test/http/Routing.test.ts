@@ -6,22 +6,6 @@ import { TestServer } from "../support/TestServer.ts"
 
 const send = (method: string, path: string) => Effect.flatMap(TestServer, (server) => server.send({ method, path }))
 
-const documented = Object.entries(openApiDocument().paths).map(([path, item]) => ({
-  path,
-  methods: Object.keys(item).map((method) => method.toUpperCase()),
-  pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
-}))
-
-/** Methods of paths with parameters that also match a path without: /licenses/{id} matches /licenses/batch. */
-const shadowed = documented
-  .filter(({ path }) => !path.includes("{"))
-  .flatMap(({ methods, path }) =>
-    documented
-      .filter((other) => other.path !== path && other.pattern.test(path))
-      .flatMap((other) => other.methods.filter((method) => !methods.includes(method)))
-      .map((method) => ({ method, path, allow: methods.join(", ") }))
-  )
-
 layer(TestServer.layer)("Paths and methods", (it) => {
   for (const path of [
     "/api",
@@ -81,20 +65,6 @@ layer(TestServer.layer)("Paths and methods", (it) => {
     )
   }
 
-  it("a fixed path has the pattern of others", () =>
-    assert.deepInclude(shadowed, { method: "GET", path: "/api/v1/licenses/batch", allow: "POST" }))
-  for (const { allow, method, path } of shadowed) {
-    it.effect(`${method} ${path} is METHOD_NOT_ALLOWED, although another path's pattern takes it`, () =>
-      Effect.gen(function* () {
-        const server = yield* TestServer
-        const answer = yield* server.send({ method, path })
-        assertRefused(answer, 405, "METHOD_NOT_ALLOWED", allow)
-        assert.strictEqual(answer.headers["allow"], allow)
-        assertRefused(yield* server.send({ method, path, anonymous: true }), 405, "METHOD_NOT_ALLOWED")
-      })
-    )
-  }
-
   it.effect("route and method come before the credential", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
@@ -120,6 +90,38 @@ layer(TestServer.layer)("Paths and methods", (it) => {
       assertRefused(yield* send("POST", "/api/v1/system/public-keys"), 405, "METHOD_NOT_ALLOWED")
     })
   )
+})
+
+const documented = Object.entries(openApiDocument().paths).map(([path, item]) => ({
+  path,
+  methods: Object.keys(item).map((method) => method.toUpperCase()),
+  pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+}))
+
+/** Methods of paths with parameters that also match a path without: /licenses/{id} matches /licenses/batch. */
+const shadowed = documented
+  .filter(({ path }) => !path.includes("{"))
+  .flatMap(({ methods, path }) =>
+    documented
+      .filter((other) => other.path !== path && other.pattern.test(path))
+      .flatMap((other) => other.methods.filter((method) => !methods.includes(method)))
+      .map((method) => ({ method, path, allow: methods.join(", ") }))
+  )
+
+layer(TestServer.layer)("Fixed paths", (it) => {
+  it("a fixed path has the pattern of others", () =>
+    assert.deepInclude(shadowed, { method: "GET", path: "/api/v1/licenses/batch", allow: "POST" }))
+  for (const { allow, method, path } of shadowed) {
+    it.effect(`${method} ${path} is METHOD_NOT_ALLOWED, although another path's pattern takes it`, () =>
+      Effect.gen(function* () {
+        const server = yield* TestServer
+        const answer = yield* server.send({ method, path })
+        assertRefused(answer, 405, "METHOD_NOT_ALLOWED", allow)
+        assert.strictEqual(answer.headers["allow"], allow)
+        assertRefused(yield* server.send({ method, path, anonymous: true }), 405, "METHOD_NOT_ALLOWED")
+      })
+    )
+  }
 })
 
 layer(TestServer.layer)("Request targets", (it) => {
