@@ -179,6 +179,7 @@ const serving = Layer.effectDiscard(
     const responses = yield* makeResponses
     const middleware = yield* makeResponseMiddleware(responses)
     const router = yield* HttpRouter.HttpRouter
+    yield* (yield* Routes).reserveFixedPaths
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
     const { clients, drain, putInFront } = yield* Listener.Requests

@@ -19,7 +19,8 @@ const entries = ["client/Client.d.ts", "kit/LicenseKit.d.ts"]
 
 /** Types in full, but for bytes, functions and free-form objects. */
 const expand = `
-type Expand<A> = A extends Uint8Array | ((...args: ReadonlyArray<never>) => unknown) ? A
+type Expand<A> = A extends Uint8Array ? Uint8Array
+  : A extends (...args: ReadonlyArray<never>) => unknown ? A
   : A extends ReadonlyArray<infer Item> ? ReadonlyArray<Expand<Item>>
   : A extends object ? string extends keyof A ? A : { [Name in keyof A]: Expand<A[Name]> }
   : A
@@ -65,7 +66,9 @@ const printedTypes = (config: string, file: string): ReadonlyArray<readonly [str
       const at = source.text.indexOf(`const ${id}:`) + "const ".length
       const type = project.checker.getTypeAtPosition(file, at)
       if (type === undefined) throw new Error(`${id} has no type`)
-      return [id, project.checker.typeToString(type, undefined, flags)] as const
+      const text = project.checker.typeToString(type, undefined, flags)
+      if (text.includes(`<"${id}">`)) throw new Error(`The type of ${id} names itself: ${text}`)
+      return [id, text] as const
     })
   } finally {
     api.close()

@@ -6,7 +6,7 @@ import type { JsonSchema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { isSignedStatus } from "../api/ErrorCode.ts"
-import { ifMatchMax } from "../preconditions/Conditional.ts"
+import { ifMatchMax, ifMatchPattern } from "../preconditions/Conditional.ts"
 import {
   operationDescription,
   parameterDescription,
@@ -255,7 +255,7 @@ const parameters = {
     required: false,
     description:
       "The ETag of the record's last response. The change is refused with 409 CONFLICT if somebody else has changed the record since then.",
-    schema: { type: "string", maxLength: ifMatchMax }
+    schema: { type: "string", maxLength: ifMatchMax, pattern: ifMatchPattern }
   },
   MetadataFilter: {
     name: "metadata",

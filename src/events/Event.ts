@@ -16,6 +16,7 @@ export const Event = Schema.Struct({
   resource_type: Schema.String,
   metadata: Schema.Record(Schema.String, Schema.Json),
   created_at: Timestamp,
+  // The contract has it optional; every event that the service records has it, so deliveries require it.
   resource_id: Schema.optionalKey(Schema.String),
   ip_address: Schema.optionalKey(Schema.String)
 }).annotate({ identifier: "Event" })

@@ -18,7 +18,7 @@ import type { EventType, ResourceType } from "./EventType.ts"
 export interface NewEvent {
   readonly event_type: EventType
   readonly resource_type: ResourceType
-  readonly resource_id?: string
+  readonly resource_id: string
   /** Changed field names with old and new values, ids. Never keys, tokens, secrets or bindings. */
   readonly metadata: { readonly [key: string]: Schema.Json }
 }
@@ -170,7 +170,7 @@ const eventRows = (sql: SqlClient.SqlClient, { events: rows, eventOrdinals }: Nu
   SELECT counter.base + unnest(${columns.int4(eventOrdinals)}),
     unnest(${columns.text(rows.map((row) => row.event_type))}), unnest(${columns.text(rows.map((row) => row.actor_type))}),
     unnest(${columns.text(rows.map((row) => row.actor_id))}), unnest(${columns.text(rows.map((row) => row.resource_type))}),
-    unnest(${columns.text(rows.map((row) => row.resource_id ?? null))}),
+    unnest(${columns.text(rows.map((row) => row.resource_id))}),
     unnest(${columns.text(rows.map((row) => row.ip_address ?? null))}),
     unnest(${columns.jsonb(rows.map((row) => row.metadata))}),
     unnest(${columns.timestamptz(rows.map((row) => row.created_at))})

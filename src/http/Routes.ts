@@ -3,7 +3,7 @@
  * gives 404. Adding a route to the router adds it to the table, so the table is complete.
  */
 import { Context, Effect, Layer } from "effect"
-import { FindMyWay, HttpRouter } from "effect/http"
+import { FindMyWay, HttpRouter, HttpServerError, type HttpServerRequest } from "effect/http"
 
 // Paths are compared exactly: another spelling is another path. Ids of any length match their operation, so that the caller
 // is authenticated first; the listener limits the length of a request's head.
@@ -26,6 +26,11 @@ export class Routes extends Context.Service<
     similarTo(method: string, target: string): SimilarPath | undefined
     /** Whether a route's path begins with this one. */
     hasBelow(path: string): boolean
+    /**
+     * Keeps fixed paths from parameters: GET /licenses/batch is no license with the id `batch`, but a known path with another
+     * method. To be run when all routes are added.
+     */
+    readonly reserveFixedPaths: Effect.Effect<void>
   }
 >()("licensing/http/Routes") {
   static readonly layer: Layer.Layer<Routes | HttpRouter.HttpRouter> = Layer.effectContext(
@@ -33,7 +38,7 @@ export class Routes extends Context.Service<
       const router = yield* Effect.provideService(HttpRouter.make, HttpRouter.RouterConfig, config)
       const table = FindMyWay.make<string>(config)
       const methods = new Set<string>()
-      const paths = new Set<string>()
+      const paths = new Set<HttpRouter.PathInput>()
       const record = (method: string, path: HttpRouter.PathInput) => {
         methods.add(method)
         paths.add(path)
@@ -59,9 +64,8 @@ export class Routes extends Context.Service<
           const path = table.find(method, target)?.handler
           return path === undefined ? [] : [{ method, path }]
         })
-        // For its other methods /licenses/batch is a license's path, whose id is `batch`: no license has such an id.
-        const own = found.filter(({ path }) => path === target.split("?", 1)[0])
-        return withHead((own.length > 0 ? own : found).map(({ method }) => method))
+        const fixed = found.filter(({ path }) => isFixed(path))
+        return withHead((fixed.length > 0 ? fixed : found).map(({ method }) => method))
       }
       const find = (method: string, path: string): SimilarPath | undefined => {
         const found = table.find(method as "GET", path)?.handler
@@ -76,8 +80,18 @@ export class Routes extends Context.Service<
         )
       }
       const hasBelow = (above: string) => [...paths].some((path) => path === above || path.startsWith(`${above}/`))
+      // Only the router gets these routes: the table has no method that a path does not take.
+      const reserveFixedPaths = Effect.suspend(() => {
+        const taken = [...paths]
+          .filter(isFixed)
+          .flatMap((path) => [...methods].map((method) => ({ method, path, found: table.find(method as "GET", path) })))
+          .filter(({ found, path }) => found !== undefined && found.handler !== path)
+        const reserve = ({ method, path }: (typeof taken)[number]) => router.add(method as "GET", path, routeNotFound)
+        // The response middleware handles the failure.
+        return Effect.forEach(taken, reserve, { discard: true }) as Effect.Effect<void>
+      })
       return Context.make(HttpRouter.HttpRouter, recording).pipe(
-        Context.add(Routes, Routes.of({ methodsOf, similarTo, hasBelow }))
+        Context.add(Routes, Routes.of({ methodsOf, similarTo, hasBelow, reserveFixedPaths }))
       )
     })
   )
@@ -96,6 +110,12 @@ const first = <A, B>(items: ReadonlyArray<A>, pick: (item: A) => B | undefined):
   return undefined
 }
 
+/** As the router fails where it finds no route. */
+const routeNotFound = (request: HttpServerRequest.HttpServerRequest) =>
+  Effect.fail(new HttpServerError.HttpServerError({ reason: new HttpServerError.RouteNotFound({ request }) }))
+
+/** Without parameters. */
+const isFixed = (path: string): boolean => !/[:*]/.test(path)
 const isRuntime = (path: string): boolean => path.startsWith("/api/v1/license/")
 /** A path under a license's id: of a known runtime path it would be another operation, with the verb as the id. */
 const isResource = (path: string): boolean => path.startsWith("/api/v1/licenses/")

@@ -6,6 +6,10 @@ export interface TrustedKey {
   readonly kid: string
   /** Base64 of the 32 public key bytes. */
   readonly public_key: string
+  // The other members of an entry, so that it can be copied as it is.
+  readonly algorithm?: unknown
+  readonly status?: unknown
+  readonly created_at?: unknown
 }
 
 /** The rules in their order; an offline envelope must open before them. */

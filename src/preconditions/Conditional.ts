@@ -8,6 +8,10 @@ import { failures } from "../api/Failure.ts"
 /** Bytes of the longest If-Match. */
 export const ifMatchMax = 1_024
 
+const tag = '(W/)?"[!#-~]*"'
+/** Entity tags, or `*`. */
+export const ifMatchPattern = String.raw`^(\*|${tag}([ \t]*,[ \t]*${tag})*)$`
+
 /** On the operations that take If-Match. */
 export class Conditional extends HttpApiMiddleware.Service<Conditional>()("licensing/preconditions/Conditional", {
   error: failures("BAD_REQUEST", "CONFLICT")

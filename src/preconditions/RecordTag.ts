@@ -3,6 +3,7 @@ import { Context, Effect } from "effect"
 import { canonicalize, type Json } from "../api/CanonicalJson.ts"
 import { refuse } from "../api/Failure.ts"
 import { sha256 } from "../signing/Digest.ts"
+import { ifMatchPattern } from "./Conditional.ts"
 
 /** A schema of the fields that a PATCH can change. */
 export interface Editable {
@@ -24,10 +25,8 @@ export const IfMatch = Context.Reference<string | undefined>("licensing/precondi
   defaultValue: () => undefined
 })
 
-/** Entity tags, or `*`. */
-const isTags = /^(?:\*|(?:W\/)?"[^"]*"(?:\s*,\s*(?:W\/)?"[^"]*")*)$/
-
-export const isIfMatch = (text: string): boolean => isTags.test(text)
+const tags = new RegExp(ifMatchPattern)
+export const isIfMatch = (text: string): boolean => tags.test(text)
 
 /**
  * Whether the record is in one of the states that the caller names. A weak tag is the same one: proxies that compress make tags

@@ -18,7 +18,7 @@ export interface ClaimedEvent {
   readonly actor_type: string
   readonly actor_id: string
   readonly resource_type: string
-  readonly resource_id: string | null
+  readonly resource_id: string
   readonly metadata: { readonly [key: string]: unknown }
   readonly created_at: number
   readonly endpoint_ids: ReadonlyArray<string>

@@ -17,7 +17,7 @@ export const bodyOf = (event: RecordedEvent): Uint8Array => {
       type: event.event_type,
       sequence: event.sequence,
       created_at: formatTimestamp(event.created_at),
-      data: { actor_type, actor_id, resource_type, ...(resource_id === null ? undefined : { resource_id }), metadata }
+      data: { actor_type, actor_id, resource_type, resource_id, metadata }
     })
   )
 }

@@ -1,12 +1,21 @@
 /** Changes with If-Match (RFC 9110, section 13.1.1): every operation that takes it changes only the state that the caller has read. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { openApiDocument } from "../../src/documents/Document.ts"
+import { ifMatchMax } from "../../src/preconditions/Conditional.ts"
 import { Conversation, operationOf } from "./Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, layerContract, paramsOf } from "./Fixtures.ts"
 import { type Operation, operations, resolved } from "./Surface.ts"
 
 const conditional = operations.filter(({ takesIfMatch }) => takesIfMatch)
 const concurrent = 8
+const noTags = ["", "abc", `"abc`, "*, *", '"a b"']
+
+interface Components {
+  readonly parameters: {
+    readonly IfMatch: { readonly schema: { readonly maxLength: number; readonly pattern: string } }
+  }
+}
 
 const readOf = ({ path }: Operation) => operations.find((other) => other.method === "GET" && other.path === path)!
 
@@ -64,6 +73,15 @@ layer(layerContract, { timeout: "1 minute" })("With If-Match", (it) => {
     })
   )
 
+  it("the document has the pattern of tags", () => {
+    const { parameters } = openApiDocument().components as unknown as Components
+    const { maxLength, pattern } = parameters.IfMatch.schema
+    assert.strictEqual(maxLength, ifMatchMax)
+    const isTag = (text: string) => new RegExp(pattern).test(text)
+    assert.isTrue(['"other", "tag"', "*", 'W/"tag"', '"other",W/"tag"', '""'].every(isTag))
+    assert.deepStrictEqual(noTags.filter(isTag), [])
+  })
+
   walk("a list of tags, * and a weak tag match, and other text is refused", (operation) =>
     Effect.gen(function* () {
       const { change, read } = yield* conversationOn(operation, yield* (yield* Fixtures).make)
@@ -74,7 +92,7 @@ layer(layerContract, { timeout: "1 minute" })("With If-Match", (it) => {
       assert.strictEqual(yield* statusOf(`W/${yield* read}`), 200)
       assert.strictEqual(yield* statusOf(`"other",W/${yield* read}`), 200)
       assert.strictEqual(yield* statusOf('W/"other"'), 409)
-      for (const text of ["", "abc", `"abc`, "*, *", `"${"x".repeat(2_000)}"`]) {
+      for (const text of [...noTags, `"${"x".repeat(ifMatchMax)}"`]) {
         assert.strictEqual(yield* statusOf(text), 400, text)
       }
     })

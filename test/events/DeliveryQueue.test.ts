@@ -90,7 +90,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
       const log = yield* EventLog
       const { webhook } = yield* makeEndpoint(nowhere)
       const failing = Effect.andThen(
-        log.append({ event_type: "product.created", resource_type: "product", metadata: {} }),
+        log.append({ event_type: "product.created", resource_type: "product", resource_id: "prod_1", metadata: {} }),
         Effect.fail("no")
       )
       yield* log.deliveriesQueued.close
@@ -198,7 +198,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
       const own = yield* EventLog
       yield* own.deliveriesQueued.close
       yield* sql.withTransaction(
-        other.append({ event_type: "product.created", resource_type: "product", metadata: {} })
+        other.append({ event_type: "product.created", resource_type: "product", resource_id: "prod_1", metadata: {} })
       )
       assert.isFalse(own.deliveriesQueued.isOpen())
       assert.isTrue(other.deliveriesQueued.isOpen())

@@ -10,7 +10,13 @@ const Subject = Layer.provideMerge(Events.layer, Foundations)
 
 const append = Effect.fnUntraced(function* (event: Partial<NewEvent>) {
   const log = yield* EventLog
-  yield* log.append({ event_type: "product.created", resource_type: "product", metadata: {}, ...event })
+  yield* log.append({
+    event_type: "product.created",
+    resource_type: "product",
+    resource_id: "prod_1",
+    metadata: {},
+    ...event
+  })
 })
 
 /** Appends the given number of events of one resource. */
@@ -44,7 +50,6 @@ layer(Subject)("Events", (it) => {
         metadata: { a: 1, request_id: "req_1" },
         created_at: now
       })
-      assert.notProperty(latest, "resource_id")
       assert.notProperty(latest, "ip_address")
     })
   )

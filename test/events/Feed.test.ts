@@ -34,7 +34,12 @@ const mutate = Effect.fnUntraced(function* (node: number) {
       { concurrency: 8 }
     )
   })
-  const event = { event_type: "product.created", resource_type: "product", metadata: { node } } as const
+  const event = {
+    event_type: "product.created",
+    resource_type: "product",
+    resource_id: "prod_1",
+    metadata: { node }
+  } as const
   const plain = (index: number) =>
     Effect.exit(
       sql.withTransaction(

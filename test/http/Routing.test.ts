@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { openApiDocument } from "../../src/documents/Document.ts"
 import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
@@ -48,15 +49,17 @@ layer(TestServer.layer)("Paths and methods", (it) => {
     ["OPTIONS", "/api/v1/products", "GET, HEAD, POST"],
     ["PROPFIND", "/api/v1/products", "GET, HEAD, POST"],
     ["POST", "/api/v1/products/x", "GET, HEAD, PATCH, DELETE"],
-    // By its pattern it is also the path of a license.
     ["OPTIONS", "/api/v1/licenses/batch", "POST"],
     ["DELETE", "/api/v1/licenses/batch?x", "POST"],
+    ["HEAD", "/api/v1/licenses/batch", "POST"],
+    ["GET", "/api/v1/licenses/b%61tch", "POST"],
     ["POST", "/health", "GET, HEAD"],
     ["POST", "/api/v1/system/public-keys", "GET, HEAD"]
   ] as const) {
     it.effect(`${method} ${path} is METHOD_NOT_ALLOWED`, () =>
       Effect.map(send(method, path), (answer) => {
-        assertRefused(answer, 405, "METHOD_NOT_ALLOWED", allow)
+        if (method !== "HEAD") assertRefused(answer, 405, "METHOD_NOT_ALLOWED", allow)
+        assert.strictEqual(answer.status, 405)
         assert.deepStrictEqual(String(answer.headers["allow"]).split(", ").sort(), allow.split(", ").sort())
       })
     )
@@ -87,6 +90,38 @@ layer(TestServer.layer)("Paths and methods", (it) => {
       assertRefused(yield* send("POST", "/api/v1/system/public-keys"), 405, "METHOD_NOT_ALLOWED")
     })
   )
+})
+
+const documented = Object.entries(openApiDocument().paths).map(([path, item]) => ({
+  path,
+  methods: Object.keys(item).map((method) => method.toUpperCase()),
+  pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+}))
+
+/** Methods of paths with parameters that also match a path without: /licenses/{id} matches /licenses/batch. */
+const shadowed = documented
+  .filter(({ path }) => !path.includes("{"))
+  .flatMap(({ methods, path }) =>
+    documented
+      .filter((other) => other.path !== path && other.pattern.test(path))
+      .flatMap((other) => other.methods.filter((method) => !methods.includes(method)))
+      .map((method) => ({ method, path, allow: methods.join(", ") }))
+  )
+
+layer(TestServer.layer)("Fixed paths", (it) => {
+  it("a fixed path has the pattern of others", () =>
+    assert.deepInclude(shadowed, { method: "GET", path: "/api/v1/licenses/batch", allow: "POST" }))
+  for (const { allow, method, path } of shadowed) {
+    it.effect(`${method} ${path} is METHOD_NOT_ALLOWED, although another path's pattern takes it`, () =>
+      Effect.gen(function* () {
+        const server = yield* TestServer
+        const answer = yield* server.send({ method, path })
+        assertRefused(answer, 405, "METHOD_NOT_ALLOWED", allow)
+        assert.strictEqual(answer.headers["allow"], allow)
+        assertRefused(yield* server.send({ method, path, anonymous: true }), 405, "METHOD_NOT_ALLOWED")
+      })
+    )
+  }
 })
 
 layer(TestServer.layer)("Request targets", (it) => {

@@ -59,7 +59,7 @@ const executed: { readonly [page: string]: { readonly [block: string]: string } 
   },
   "docs/guides/effect-client.md": { "A complete example: ts": packed, "Signed responses: ts": packed },
   "docs/guides/import-csv.md": { "Licenses from a CSV file: sh": guides, "Licenses from a CSV file: csv": guides },
-  "docs/guides/kit.md": { "Use: ts": packed, "Stores: ts": packed },
+  "docs/guides/kit.md": { "Use: ts": packed, "Use: ts #2": packed, "Stores: ts": packed },
   "docs/guides/personal-data.md": { "Erasing a customer's personal data: sh": guides },
   "docs/guides/stripe.md": { "The program: ts": "test/client/Stripe.slow.test.ts" },
   "docs/verifying/README.md": { "How they are checked: sh": verifiers }
@@ -78,6 +78,7 @@ const excused: typeof executed = {
     "Working on it: sh": "A development server on a fixed port; test/console builds the same sources."
   },
   "docs/DEPLOYMENT.md": {
+    "The package: sh": "npm install loads packages; test/infra/Package.slow.test.ts starts the service.",
     "The image: sh": "Needs Docker.",
     "Compose: sh": "Needs Docker.",
     "Kubernetes: sh": "Needs a cluster.",
@@ -107,6 +108,9 @@ const excused: typeof executed = {
   },
   "docs/guides/from-keygen.md": {
     "Moving from Keygen: sh": "Needs an account at Keygen; test/transfer imports from a copy of its API."
+  },
+  "docs/guides/kit.md": {
+    "The application kit: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
   },
   "docs/guides/generated-clients.md": { "Generated clients: sh": "Loads the generators." },
   "docs/guides/tour.md": { "The tour: sh": ".ci/run executes the first two." }

@@ -172,30 +172,22 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
   it.effect("compiles in a strict project, and the code of the guides does", () =>
     Effect.gen(function* () {
       const { folder } = yield* Project
-      const [kit = "", store = ""] = blocks("kit.md")
+      const [kit = "", application = "", store = ""] = blocks("kit.md")
       const [shop = "", genuine = ""] = blocks("effect-client.md")
       writeFileSync(join(folder, "shop.ts"), shop)
       writeFileSync(join(folder, "stripe.ts"), blocks("stripe.md")[0] ?? "")
       writeFileSync(join(folder, "genuine.ts"), `${genuine}\nexport { isGenuine }\n`)
       writeFileSync(join(folder, "store.ts"), store)
       writeFileSync(join(folder, "kit.ts"), kit)
-      writeFileSync(
-        join(folder, "application.ts"),
-        `import type { Decision, Reason, TrustedKey } from "licensing-service/kit"
-        import { fileStore } from "./store.ts"
-        export const fingerprint = "machine"
-        export const keys: ReadonlyArray<TrustedKey> = []
-        export const showMessage = (decision: Decision, reason: Reason) => void [decision, reason]
-        export const store = fileStore("license.json")`
-      )
+      writeFileSync(join(folder, "application.ts"), application)
       const compilerOptions = {
         ...{ target: "esnext", module: "nodenext", strict: true, noEmit: true, exactOptionalPropertyTypes: true },
-        ...{ allowImportingTsExtensions: true, types: ["node"], lib: ["esnext", "dom"], skipLibCheck: true }
+        ...{ allowImportingTsExtensions: true, types: ["node"], lib: ["esnext", "dom"], skipLibCheck: false }
       }
       writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }))
       yield* run(folder, bin("tsc"), ["-p", "."])
       // The kit's own declarations need nothing but the browser's.
-      const alone = { ...compilerOptions, types: [], skipLibCheck: false }
+      const alone = { ...compilerOptions, types: [] }
       const names = `import { LicenseKit } from "licensing-service/kit"\nexport const open = LicenseKit.open\n`
       mkdirSync(join(folder, "alone"), { recursive: true })
       writeFileSync(join(folder, "alone/kit.ts"), names)

@@ -113,8 +113,8 @@ describe("The files in infra", () => {
     const texts = pagesOf(root)
     const pages = new Map(texts.map(({ path, source }) => [source, path]))
     for (const { path, source } of texts) {
-      const { files, pictures } = withSiteLinks(read(source), { source, path, root, base: "/docs/", pages })
-      for (const file of [source, ...files, ...pictures]) {
+      const { files } = withSiteLinks(read(source), { source, path, root, base: "/docs/", pages })
+      for (const file of [source, ...files]) {
         const isThere = allowed.some((name) => file === name || file.startsWith(`${name}/`)) || /^[^/]+\.md$/.test(file)
         assert.isTrue(isThere, `${source} needs ${file}, which infra/Dockerfile.dockerignore leaves out`)
       }

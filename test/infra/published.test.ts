@@ -27,6 +27,7 @@ const beside = [
   "infra/notes.txt",
   "schema/dump.sql"
 ]
+const drafts = ["docs/draft.md", "docs/guides/draft.md", "docs/verifying/draft.md"]
 
 const filesBelow = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -48,11 +49,12 @@ describe("The documentation site", () => {
     const own = ["infra/pages/files.txt", "src/documents/reference/Favicon.svg"]
     for (const path of ["docs", ...texts, ...own, ...listedFiles(root)])
       cpSync(join(root, path), join(source, path), { recursive: true })
-    for (const path of beside) writeFileSync(join(source, path), "secret")
+    for (const path of [...beside, ...drafts]) writeFileSync(join(source, path), "# A draft\n\nA secret\n")
     // Not even if somebody adds them to the repository.
     appendFileSync(join(source, "infra/pages/files.txt"), "infra/compose/.env.production\ninfra/balancers/tls.key\n")
     stage(source, site, "/docs/")
     assert.deepStrictEqual(filesBelow(join(site, "public/files")), listedFiles(root).toSorted())
+    assert.notMatch(filesBelow(site).join("\n"), /draft/)
     const index = readFileSync(join(site, "pages/files/infra/index.md"), "utf8")
     for (const path of beside) assert.notInclude(index, `files/${path})`)
   })

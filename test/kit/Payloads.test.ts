@@ -44,7 +44,9 @@ const shapes = {
   Refusal: isSame<IsPartOf<Omit<Kit.Refusal, "code" | "message" | "detail">, RefusalFacts>>(),
   Binding: isSame<IsPartOf<Kit.Binding, BindingRequest>>(),
   Consumption: isSame<IsPartOf<Kit.Consumption, ConsumeRequest>>(),
-  TrustedKey: isSame<IsPartOf<TrustedKey, Wire<typeof PublicKey>>>(),
+  TrustedKey: isSame<IsPartOf<Pick<TrustedKey, "kid" | "public_key">, Wire<typeof PublicKey>>>(),
+  // A published key can be written as a literal: no member is unknown.
+  PublishedKey: isSame<Same<keyof TrustedKey, keyof Wire<typeof PublicKey>>>(),
   // A code that the contract no longer has does not compile.
   codes: isSame<Same<RefusalCode, RefusalCode & Code>>()
 }

@@ -126,7 +126,13 @@ export const appendEvent = Effect.fnUntraced(function* (event: Partial<NewEvent>
   const log = yield* EventLog
   return yield* sql.withTransaction(
     Effect.gen(function* () {
-      yield* log.append({ event_type: "product.created", resource_type: "product", metadata: {}, ...event })
+      yield* log.append({
+        event_type: "product.created",
+        resource_type: "product",
+        resource_id: "prod_1",
+        metadata: {},
+        ...event
+      })
       const [row] = yield* sql<{ last: number }>`SELECT last FROM event_sequence`
       return row!.last
     })

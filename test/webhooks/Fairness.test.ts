@@ -21,7 +21,12 @@ const count = 1_000
 const appendMany = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const log = yield* EventLog
-  const event = { event_type: "product.created", resource_type: "product", metadata: {} } as const
+  const event = {
+    event_type: "product.created",
+    resource_type: "product",
+    resource_id: "prod_1",
+    metadata: {}
+  } as const
   yield* Effect.replicateEffect(
     sql.withTransaction(log.append(...Array.from({ length: 100 }, () => event))),
     count / 100,

@@ -1,5 +1,8 @@
-/** The pages of the documentation site: which texts of the repository they are made of, their places, and the sidebar. */
-import { readdirSync, readFileSync } from "node:fs"
+/**
+ * The pages of the documentation site: which texts of the repository they are made of, their places, and the sidebar. What must stay
+ * true: only texts of the repository, no draft that somebody keeps beside them.
+ */
+import { readFileSync } from "node:fs"
 
 export interface Page {
   /** The text's path from the project's folder. */
@@ -42,13 +45,19 @@ const folders: ReadonlyArray<readonly [folder: string, section: Section]> = [
   ["docs/", "Operate"]
 ]
 
-/** All pages made of texts: those with a place, then all others below docs/. */
-export const pagesOf = (root: string): ReadonlyArray<Page> => {
+/** The committed list of the texts below docs/. */
+export const textsPath = "infra/pages/texts.txt"
+
+const listedTexts = (root: string): ReadonlyArray<string> =>
+  readFileSync(`${root}/${textsPath}`, "utf8")
+    .split("\n")
+    .filter((path) => path !== "")
+
+/** All pages made of texts: those with a place, then the other listed ones. */
+export const pagesOf = (root: string, texts: ReadonlyArray<string> = listedTexts(root)): ReadonlyArray<Page> => {
   const placed = new Set(places.map(([source]) => source))
-  const others = readdirSync(`${root}/docs`, { recursive: true, encoding: "utf8" })
-    .map((name) => `docs/${name}`)
-    .filter((source) => source.endsWith(".md") && !placed.has(source))
-    .sort()
+  const others = texts
+    .filter((source) => !placed.has(source))
     .map((source) => {
       const [, section] = folders.find(([folder]) => source.startsWith(folder))!
       return [source, source.slice("docs/".length).toLowerCase(), section] as const

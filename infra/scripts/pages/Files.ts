@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { pagesOf } from "./Contents.ts"
+import { pagesOf, textsPath } from "./Contents.ts"
 import { withSiteLinks } from "./Links.ts"
 
 /** The committed list: the site is also built where there is no repository, as in the build of the image. */
@@ -20,25 +20,28 @@ export const listedFiles = (root: string): ReadonlyArray<string> =>
     .split("\n")
     .filter((path) => path !== "" && !isSecret(path))
 
-/** The list as it should be: what the repository has of the files and folders that the pages lead to. */
+/** The lists as they should be: the repository's texts below docs/, and what it has of the files and folders that the pages lead to. */
 export const publishedFiles = (root: string): { readonly [path: string]: string } => {
   if (!existsSync(join(root, ".git"))) return {}
-  const known = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 }).split("\0")
-  const linked = linkedFrom(root)
-  const isLinked = (path: string) => linked.has(path) || ancestors(path).some((folder) => linked.has(folder))
-  const published = known.filter((path) => isLinked(path) && !isSecret(path) && existsSync(join(root, path)))
   // Of a file in conflict git names each version.
-  return { [listPath]: `${[...new Set(published)].toSorted().join("\n")}\n` }
+  const names = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 }).split("\0")
+  const known = [...new Set(names)].filter((path) => path !== "" && existsSync(join(root, path))).toSorted()
+  const texts = known.filter((path) => path.startsWith("docs/") && path.endsWith(".md"))
+  const linked = linkedFrom(root, texts)
+  const isLinked = (path: string) => linked.has(path) || ancestors(path).some((folder) => linked.has(folder))
+  const published = known.filter((path) => isLinked(path) && !isSecret(path))
+  return { [textsPath]: linesOf(texts), [listPath]: linesOf(published) }
 }
 
-const linkedFrom = (root: string): ReadonlySet<string> => {
-  const texts = pagesOf(root)
-  const pages = new Map(texts.map(({ path, source }) => [source, path]))
+const linesOf = (paths: ReadonlyArray<string>): string => `${paths.join("\n")}\n`
+
+const linkedFrom = (root: string, texts: ReadonlyArray<string>): ReadonlySet<string> => {
+  const all = pagesOf(root, texts)
+  const pages = new Map(all.map(({ path, source }) => [source, path]))
   return new Set(
-    texts.flatMap(({ path, source }) => {
+    all.flatMap(({ path, source }) => {
       const text = readFileSync(join(root, source), "utf8")
-      const { files, pictures } = withSiteLinks(text, { source, path, root, base: "/", pages })
-      return [...files, ...pictures]
+      return withSiteLinks(text, { source, path, root, base: "/", pages }).files
     })
   )
 }

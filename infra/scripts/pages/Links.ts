@@ -7,10 +7,8 @@ import { dirname, join, relative } from "node:path/posix"
 
 export interface Linked {
   readonly text: string
-  /** Files and folders of the repository that the text leads to, and that are no pages. */
+  /** Files and folders of the repository that the text shows or leads to, and that are no pages. */
   readonly files: ReadonlyArray<string>
-  /** Pictures of the repository that the text shows, from copies in the folder `pictures` of the site's source. */
-  readonly pictures: ReadonlyArray<string>
 }
 
 interface Place {
@@ -32,17 +30,12 @@ const links = /(!\[[^\]]*)?\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)/g
 
 export const withSiteLinks = (text: string, { base, pages, path, root, source }: Place): Linked => {
   const files: Array<string> = []
-  const pictures: Array<string> = []
   const rewritten = outsideCode(text, (part) =>
     part.replaceAll(links, (_, image: string | undefined, target: string, anchor = "") => {
       const named = join(dirname(source), target).replace(/\/$/, "")
       const page = pages.get(named)
       if (page !== undefined) return `](${relative(dirname(path), page)}${anchor})`
       if (!existsSync(join(root, named))) throw new Error(`${source} leads to ${target}, which does not exist`)
-      if (named.endsWith(".png")) {
-        pictures.push(named)
-        return `](${relative(dirname(path), `pictures/${named}`)})`
-      }
       files.push(named)
       // The site's tool puts the base in front of a picture's address itself.
       if (image !== undefined) return `${image}](/files/${named})`
@@ -51,7 +44,7 @@ export const withSiteLinks = (text: string, { base, pages, path, root, source }:
         : `](${fileLink(base, named)}`
     })
   )
-  return { text: rewritten, files, pictures }
+  return { text: rewritten, files }
 }
 
 /** Replaces in the parts of a Markdown text that are not blocks of code. */

@@ -31,12 +31,11 @@ export const stage = (root: string, folder: string, base: string): Staged => {
   const linked = new Set<string>()
   for (const { path, section, source } of pages) {
     const original = readFileSync(join(root, source), "utf8")
-    const { files, pictures, text } = withSiteLinks(original, { source, path, root, base, pages: paths })
+    const { files, text } = withSiteLinks(original, { source, path, root, base, pages: paths })
     write(`pages/${path}`, section === "For maintainers" ? `${unsearched}${text}` : text)
     // Language models and the curious get the text itself.
     write(`public/${path}`, original)
     for (const file of files) linked.add(file)
-    for (const picture of pictures) cpSync(join(root, picture), join(folder, "pages/pictures", picture))
   }
   const listed = listedFiles(root)
   for (const file of linked) copy({ root, folder, base, listed, write }, file)

@@ -121,7 +121,7 @@ const introduction = (baseUrl: string): ReadonlyArray<string> => [
   "- Responses are `{data, meta}`, lists `{data, page_info: {next_cursor}, meta}`, runtime responses `{data, signature, meta}`, refusals `{error: {code, message, detail?, details?}, meta}`, runtime refusals `{error, signature, meta}`. 204 has no body.",
   "- Lists: `limit` (1 to 200, 50 by default) and `cursor` (the previous page's `next_cursor`); `next_cursor` is null on the last page.",
   "- Bodies are JSON objects; unknown fields are refused (400 INVALID_JSON, `detail` is the field's path), and so are invalid values (422 VALIDATION_ERROR). `details` lists all wrong fields as `{path, message}`.",
-  "- PATCH changes only the fields in the body; null clears an optional field.",
+  "- PATCH changes only the fields in the body; null clears an optional field. GET and PATCH of one record return its `ETag`; a PATCH with `If-Match: <ETag>` is 409 CONFLICT if the record was changed since.",
   "- `Idempotency-Key` on POST, PUT, PATCH and DELETE of management operations: a repeated request with the same key and body gets the first response again.",
   "- Times are ISO 8601 with an offset. Ids are opaque strings.",
   ""

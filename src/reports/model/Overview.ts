@@ -10,7 +10,7 @@ const { bucket, from, product_id, to, tz } = filterFields["usage-summary"]
 export const overviewFields = { from, to, product_id, bucket, tz }
 export type OverviewFilter = Schema.Struct.Type<typeof overviewFields>
 
-const OverviewBucket = Schema.Struct({
+const OverviewFigures = Schema.Struct({
   bucket_start: Timestamp,
   licenses_created: Count.annotate({ description: "Licenses that were created." }),
   licenses_expired: Count.annotate({
@@ -37,8 +37,8 @@ const OverviewBucket = Schema.Struct({
     })
   ).annotate({ description: "By feature; features of several products with the same code are one." }),
   refusals: Schema.Record(Schema.String, Count).annotate({ description: "Refused runtime calls by error code." })
-}).annotate({ identifier: "OverviewBucket" })
-export type OverviewBucket = typeof OverviewBucket.Type
+}).annotate({ identifier: "OverviewFigures" })
+export type OverviewFigures = typeof OverviewFigures.Type
 
 export const Overview = Schema.Struct({
   period: ReportPeriod,
@@ -46,6 +46,6 @@ export const Overview = Schema.Struct({
   tz: Schema.String,
   product_id: Schema.optionalKey(Schema.String),
   counted_from: Schema.optionalKey(Timestamp),
-  buckets: Schema.Array(OverviewBucket).annotate({ description: "All of the period, the earliest first." })
+  buckets: Schema.Array(OverviewFigures).annotate({ description: "All of the period, the earliest first." })
 }).annotate({ identifier: "Overview" })
 export type Overview = typeof Overview.Type

@@ -10,7 +10,7 @@ import { Count } from "../../api/Int64.ts"
 import { earliest, Timestamp } from "../../api/Timestamp.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
-import type { Overview, OverviewBucket, OverviewFilter } from "../model/Overview.ts"
+import type { Overview, OverviewFigures, OverviewFilter } from "../model/Overview.ts"
 import { ledgerPeriodOf } from "../model/RequestChecks.ts"
 import { ledgerTablesWithoutLicenses, productWithoutLicenses, Sums, sums, usageOf } from "../usage/LedgerRows.ts"
 import { inRanges, sourcesOf } from "../usage/UsageSources.ts"
@@ -249,7 +249,7 @@ const bucketOf = Effect.fnUntraced(function* (
       consumptions
     }))
   )
-  const bucket: OverviewBucket = {
+  const bucket: OverviewFigures = {
     bucket_start,
     licenses_created: countOf("created"),
     licenses_expired: countOf("expired"),
