@@ -166,6 +166,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     undecidedChecks = 0
     while (waiting.size > 0) {
       yield* Effect.sleep(checkMillis)
+      if (waiting.size === 0) break
       silentChecks = isHeard ? 0 : silentChecks + 1
       isHeard = false
       const isLate = silentChecks >= silentChecksMax || ++undecidedChecks >= undecidedChecksMax
