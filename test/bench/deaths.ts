@@ -13,7 +13,7 @@ import { randomUUID } from "node:crypto"
 import { setTimeout as pause } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Effect, Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { Pool } from "undici"
 import { freePort } from "./Balancer.ts"
 import { consumedFeature, makeSeats, managementOf, type Seat } from "./Licenses.ts"
@@ -61,7 +61,9 @@ const consume = async (pool: Pool, { authorization, fingerprint }: Seat): Promis
 /** The count of a metric's outcome at a node. */
 const handedOver = async (base: string, outcome: string): Promise<number> => {
   const text = await (await fetch(`${base}/metrics`)).text()
-  return Number(new RegExp(`^licensing_cluster_handed_over_total\\{outcome="${outcome}"\\} (\\d+)`, "m").exec(text)?.[1] ?? 0)
+  return Number(
+    new RegExp(`^licensing_cluster_handed_over_total\\{outcome="${outcome}"\\} (\\d+)`, "m").exec(text)?.[1] ?? 0
+  )
 }
 
 const clusterSettings = Effect.map(Effect.promise(freePort), (port) => ({

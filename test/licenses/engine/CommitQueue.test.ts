@@ -1,6 +1,6 @@
 /** Changes are gathered while another node commits, so that nodes that take turns commit large groups. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Latch, Layer } from "effect"
+import { Context, Effect, Fiber, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { EventLog } from "../../../src/events/EventLog.ts"
@@ -53,10 +53,7 @@ describe("Gathering", () => {
 /** The queue reads nothing else of it. */
 const makeChange = () => ({ deadline: Number.POSITIVE_INFINITY }) as PendingChanges
 
-/**
- * The sizes of groups if a change arrives while the first one is committed, and another one just after the first result. A timer of
- * one millisecond is always earlier than a later timer of twenty.
- */
+/** The sizes of groups if a change arrives while the first one is committed, and another one just after the first result. */
 const groupsWith = (pauseMillis: number) =>
   Effect.gen(function* () {
     const sizes: Array<number> = []
@@ -75,12 +72,7 @@ const groupsWith = (pauseMillis: number) =>
     )
     const committed = (change: PendingChanges) =>
       Effect.callback<void>((resume) => commit(change, () => resume(Effect.void)))
-    const third = Effect.callback<void>((resume) => {
-      commit(makeChange(), (exit) => {
-        assert.isTrue(Exit.isSuccess(exit))
-        setTimeout(() => commit(makeChange(), () => resume(Effect.void)), 1)
-      })
-    })
+    const third = Effect.andThen(committed(makeChange()), committed(makeChange()))
     const second = Effect.andThen(begun.await, committed(makeChange()))
     yield* Effect.all([third, second, Effect.andThen(Effect.andThen(begun.await, Effect.yieldNow), released.open)], {
       concurrency: "unbounded"
