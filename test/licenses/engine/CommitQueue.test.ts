@@ -72,7 +72,8 @@ const groupsWith = (pauseMillis: number) =>
     )
     const committed = (change: PendingChanges) =>
       Effect.callback<void>((resume) => commit(change, () => resume(Effect.void)))
-    const third = Effect.andThen(committed(makeChange()), committed(makeChange()))
+    const first = Effect.andThen(committed(makeChange()), Effect.yieldNow)
+    const third = Effect.andThen(first, committed(makeChange()))
     const second = Effect.andThen(begun.await, committed(makeChange()))
     yield* Effect.all([third, second, Effect.andThen(Effect.andThen(begun.await, Effect.yieldNow), released.open)], {
       concurrency: "unbounded"
