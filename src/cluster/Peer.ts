@@ -21,17 +21,18 @@ import { type FromOwner, type HandedOver, type Outcome, type ToOwner, wireVersio
 const waitingMax = 4_096
 /** Bytes that the owner has not read yet; beyond it commands are decided here. */
 const backlogMax = 4 * 1024 * 1024
-const checkMillis = 50
+const checkMillis = 40
 /**
- * Checks in a row, while commands wait, that hear nothing of the owner. Each check asks it, so a frozen one or a broken network
- * is found after 250 ms. Checks are counted instead of time, because this node itself may have little time: it reads between them.
+ * Checks in a row, while commands wait, that hear nothing of the owner. Each of them asks it for a sign of life, so a frozen one or
+ * a broken network is found within 250 ms. An owner that is heard of anyway is not asked. Checks are counted instead of time, because
+ * this node itself may have little time: it reads between them.
  */
 const silentChecksMax = 5
 /**
  * Checks in a row that hear of no decision: the owner runs, but cannot reach the database, or has too much to do. If it decides
  * others, then a command that waits is held up by its license, and the owner answers it.
  */
-const undecidedChecksMax = 16
+const undecidedChecksMax = 20
 /** The pause before a node is dialed again: doubled if it lets commands wait again soon, so that an overloaded owner is left alone. */
 const redialMillisMin = 500
 const redialMillisMax = 8_000
@@ -88,6 +89,8 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   let redialMillis = redialMillisMin
   let readyMillis = 0
   let silentChecks = 0
+  /** Whether the owner was heard of since the last check. */
+  let isHeard = false
   let undecidedChecks = 0
 
   const setTerm = (named: string | undefined): void => {
@@ -159,13 +162,17 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
 
   const check = Effect.gen(function* () {
     silentChecks = 0
+    isHeard = false
     undecidedChecks = 0
     while (waiting.size > 0) {
       yield* Effect.sleep(checkMillis)
-      const isLate = ++silentChecks >= silentChecksMax || ++undecidedChecks >= undecidedChecksMax
+      if (waiting.size === 0) break
+      silentChecks = isHeard ? 0 : silentChecks + 1
+      isHeard = false
+      const isLate = silentChecks >= silentChecksMax || ++undecidedChecks >= undecidedChecksMax
       if (isLate && !isRetiring) giveUp(counters.late)
       // One that leaves is asked, too: it decides what it has before it ends.
-      link?.send({ term: term ?? "", commands: [] })
+      if (silentChecks > 0) link?.send({ term: term ?? "", commands: [] })
       answerExpired(nowMillis())
     }
     isChecking = false
@@ -215,7 +222,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
           opened.close()
           return
         }
-        silentChecks = 0
+        isHeard = true
         const { outcomes, term: named, version } = parsed.success
         if (version !== undefined) {
           isSameVersion = version === wireVersion

@@ -11,9 +11,11 @@ import { forwardedFor } from "./Forwarded.ts"
 
 /** A function from the connection's peer and the request's headers to the client's address, in its canonical form. */
 export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
-  const isTrusted = isTrustedBy(trusted)
+  const isTrusted = remembering(isTrustedBy(trusted))
+  const peerOf = remembering(canonicalPeer)
+  const addressOf = remembering(addressInHop)
   return (peer: string | undefined, headers: RequestHead["headers"]): string | undefined => {
-    const nearest = peer === undefined ? undefined : canonicalPeer(peer)
+    const nearest = peer === undefined ? undefined : peerOf(peer)
     if (nearest === undefined || trusted.length === 0 || !isTrusted(nearest)) return nearest
     let client = nearest
     for (const hop of hopsOf(headers)) {
@@ -24,6 +26,23 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
       if (!isTrusted(address)) return client
     }
     return client
+  }
+}
+
+const rememberedMax = 1024
+/** An address with brackets and a port is shorter. */
+const rememberedLengthMax = 64
+
+/** Parsing an address takes a microsecond or two; each is needed several times for a request, and again for the next one. */
+const remembering = <A>(find: (text: string) => A): ((text: string) => A) => {
+  const known = new Map<string, A>()
+  return (text) => {
+    const existing = known.get(text)
+    if (existing !== undefined) return existing
+    const found = find(text)
+    if (known.size >= rememberedMax) known.clear()
+    if (text.length <= rememberedLengthMax) known.set(text, found)
+    return found
   }
 }
 
@@ -58,7 +77,7 @@ const parsedAddress = (address: string): string | undefined => {
 }
 
 /** The address in one proxy's entry, which may have a port. */
-const addressOf = (hop: string): string | undefined => {
+const addressInHop = (hop: string): string | undefined => {
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(hop) ?? []
   const [, beforePort] = /^([^:]+):\d+$/.exec(hop) ?? []
   return parsedAddress(bracketed ?? beforePort ?? hop)

@@ -55,6 +55,12 @@ const makePair = Effect.gen(function* () {
   owner.send({ version: wireVersion, term: "first" })
   yield* Effect.repeat(turn, { until: peer.isReady })
 
+  /** How often a sign of life was asked for, as far as frames were read. */
+  let signs = 0
+  const asksForSign = ({ commands }: ToOwner): boolean => {
+    if (commands.length === 0) signs++
+    return commands.length === 0
+  }
   /** Hands a command over, and waits until the owner has it. Returns its number and what waits for its outcome. */
   const handOver = Effect.fnUntraced(function* (license: string) {
     const answered = Latch.makeUnsafe(false)
@@ -67,48 +73,73 @@ const makePair = Effect.gen(function* () {
       resume: (exit) => void (Exit.isFailure(exit) && answered.openUnsafe())
     })
     assert.isTrue(peer.handOver(license, command))
-    // Those without commands ask for a sign of life.
-    const { commands } = yield* Effect.repeat(Queue.take(frames), { until: ({ commands }) => commands.length > 0 })
+    const { commands } = yield* Effect.repeat(Queue.take(frames), { until: (frame) => !asksForSign(frame) })
     return { id: commands[0]![0], answered: answered.await }
   })
   const refuse = (id: number, code: "DEVICE_NOT_FOUND" | "NOT_READY", message = "") =>
     owner.send({ outcomes: [[id, "refused", { code, message }]] })
-  const signOfLifeAsked = Effect.repeat(Queue.take(frames), { until: ({ commands }) => commands.length === 0 })
-  return { decidedHere, handOver, signOfLifeAsked, owner, ready, refuse, retired }
+  const signOfLifeAsked = Effect.repeat(Queue.take(frames), { until: asksForSign })
+  /** Tells the node a term, and waits until it has read that. */
+  const tell = (term: string) => {
+    owner.send({ term })
+    return Effect.repeat(turn, { until: () => peer.isReady() === (term !== "") })
+  }
+  return { decidedHere, handOver, signOfLifeAsked, owner, ready, refuse, retired, signs: () => signs, tell }
 })
 
 describe("A command that an owner does not answer", () => {
   it.effect("stays with it while it decides other commands, and is decided here when it is silent", () =>
     Effect.gen(function* () {
-      const { decidedHere, handOver, refuse, retired } = yield* makePair
+      const { decidedHere, handOver, refuse, retired, signOfLifeAsked, signs } = yield* makePair
       yield* handOver("locked")
       for (let round = 0; round < 40; round++) {
         const { answered, id } = yield* handOver("other")
         refuse(id, "DEVICE_NOT_FOUND")
         yield* answered
-        yield* TestClock.adjust("50 millis")
+        yield* TestClock.adjust("40 millis")
+      }
+      // One that decides is not asked.
+      assert.deepStrictEqual([retired, signs()], [[], 0])
+      for (let check = 1; check <= 4; check++) {
+        yield* TestClock.adjust("40 millis")
+        yield* signOfLifeAsked
       }
       assert.deepStrictEqual(retired, [])
-      for (let check = 1; check <= 5; check++) yield* TestClock.adjust("50 millis")
+      yield* TestClock.adjust("40 millis")
       yield* Effect.repeat(turn, { until: () => retired.length > 0 })
       yield* Effect.repeat(turn, { until: () => decidedHere.length > 0 })
       assert.deepStrictEqual([retired, decidedHere], [["first"], ["locked"]])
     })
   )
 
+  it.effect("stays with one that gives signs of life, also while it leaves", () =>
+    Effect.gen(function* () {
+      const { handOver, retired, signOfLifeAsked, tell } = yield* makePair
+      yield* handOver("waits")
+      for (const term of ["", "first", ""]) {
+        for (let check = 1; check <= 4; check++) {
+          yield* TestClock.adjust("40 millis")
+          yield* signOfLifeAsked
+        }
+        yield* tell(term)
+        yield* TestClock.adjust("40 millis")
+      }
+      assert.deepStrictEqual(retired, [])
+    })
+  )
+
   it.effect("is decided here later if the owner runs, but only says that it is not ready", () =>
     Effect.gen(function* () {
-      const { decidedHere, handOver, ready, refuse, signOfLifeAsked } = yield* makePair
+      const { decidedHere, handOver, ready, refuse } = yield* makePair
       yield* handOver("waits")
-      for (let round = 1; round <= 15; round++) {
+      for (let round = 1; round <= 19; round++) {
         const { answered, id } = yield* handOver("other")
         refuse(id, "NOT_READY")
         yield* answered
-        yield* TestClock.adjust("50 millis")
-        yield* signOfLifeAsked
+        yield* TestClock.adjust("40 millis")
       }
       assert.deepStrictEqual([decidedHere, ready], [[], [true]])
-      yield* TestClock.adjust("50 millis")
+      yield* TestClock.adjust("40 millis")
       yield* Effect.repeat(turn, { until: () => decidedHere.length > 0 })
       assert.deepStrictEqual([decidedHere, ready], [["waits"], [true, false]])
     })

@@ -49,7 +49,7 @@ export const makeCommitQueue = Effect.fnUntraced(function* (
 const waitMillisMin = 0.5
 /** How long another node is expected to commit again. */
 const contendedMillis = 1_000
-const gatherMillisMax = 4
+const gatherMillisMax = 10
 
 export interface Gathering {
   /** The group in progress has waited for the event counter for so long. */
