@@ -27,7 +27,8 @@ export interface Fixture {
 
 /** An address that no network routes: a host name would be looked up, which takes seconds on a machine without a name server. */
 export const unroutedUrl = "https://192.0.2.1"
-const unroutedNetwork = "192.0.2.0/24"
+/** The setting that a service with fixtures needs for it. */
+export const allowingUnrouted = { webhookAllowCidrs: [IpNetwork.fromStringUnsafe("192.0.2.0/24")] }
 
 /** Bodies that differ from the document's example, for operations that accept a body only once. */
 const unique = ["code", "external_id", "event_id", "version"]
@@ -130,7 +131,7 @@ export const layerContract = Fixtures.layer.pipe(
   Layer.provideMerge(
     TestServer.layerWith({
       ...{ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 },
-      webhookAllowCidrs: [IpNetwork.fromStringUnsafe(unroutedNetwork)]
+      ...allowingUnrouted
     })
   )
 )

@@ -4,13 +4,16 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
+import { allowingUnrouted, bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
 /** Allows for a busy machine. */
 const minutes = 180_000
 
-const Subject = Fixtures.layer.pipe(Layer.provideMerge(Conversation.layer), Layer.provideMerge(TestServer.layer))
+const Subject = Fixtures.layer.pipe(
+  Layer.provideMerge(Conversation.layer),
+  Layer.provideMerge(TestServer.layerWith(allowingUnrouted))
+)
 
 const changing = operations.filter(({ credential, method }) => method !== "GET" && credential === "token")
 

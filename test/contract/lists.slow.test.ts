@@ -59,7 +59,7 @@ const keysOf = (rows: Page["data"]) =>
 const makerOf = ({ path }: Operation) =>
   operations.find((operation) => operation.path === path && operation.method === "POST") ?? operationOf("createProduct")
 
-layer(layerManyRows, { timeout: "1 minute" })("Lists", (it) => {
+layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
   for (const operation of lists) {
     it.effect(
       `${operation.id} is served by indexes with every filter`,

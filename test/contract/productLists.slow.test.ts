@@ -58,7 +58,7 @@ const expected: { readonly [id: string]: string } = {
     OR resource_type = 'customer' AND resource_id IN (SELECT customer_id FROM licenses WHERE product_id = ANY($1))`
 }
 
-layer(layerManyRows, { timeout: "1 minute" })("Lists of a token for some products", (it) => {
+layer(layerManyRows, { timeout: "5 minutes" })("Lists of a token for some products", (it) => {
   for (const [name, products] of Object.entries(limits)) {
     for (const operation of ownLists) {
       it.effect(

@@ -28,11 +28,12 @@ layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
     Effect.gen(function* () {
       const { ask, asked, faceOf, remember, taken } = yield* RuntimePaths
       const wire = yield* DatabaseProxy
-      const license = yield* issue()
-      yield* remember(license)
-      const idOf = (way: RuntimePath) => `without-database-${way}`
+      // Requests of one license would wait for each other.
+      const licenses = { fast: yield* issue(), framework: yield* issue() }
+      yield* remember(licenses.fast)
+      const ids = { fast: "without-database-1", framework: "without-database-2" }
       const call = (way: RuntimePath) =>
-        ask(way, license.license_key, "activate", machine, { "x-request-id": idOf(way) })
+        ask(way, licenses[way].license_key, "activate", machine, { "x-request-id": ids[way] })
       yield* wire.disconnect
       records.length = 0
       yield* taken
@@ -45,9 +46,9 @@ layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
             assertRefused(answer, 503, "NOT_READY")
             assert.strictEqual(answer.headers["retry-after"], "1")
             const told = records.filter(
-              ([, text, id]) => text.includes("A request was turned away.") && id === idOf(way)
+              ([, text, id]) => text.includes("A request was turned away.") && id === ids[way]
             )
-            const face = JSON.stringify(yield* faceOf(answer)).replaceAll(idOf(way), "?")
+            const face = JSON.stringify(yield* faceOf(answer)).replaceAll(ids[way], "?")
             return { face, told: told.map(([level, text]) => [level, text]) }
           }),
         { concurrency: 2 }
@@ -57,7 +58,7 @@ layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
       assert.deepStrictEqual(seen[0], seen[1])
       yield* wire.reconnect
       yield* Effect.repeat(call("fast"), { until: ({ status }) => status === 200 })
-      assertAnswered(yield* asked("fast", license.license_key, "activate", machine), 200)
+      assertAnswered(yield* asked("fast", licenses.fast.license_key, "activate", machine), 200)
     })
   )
 })
