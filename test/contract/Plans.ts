@@ -126,6 +126,8 @@ export const scansOf = Effect.fnUntraced(function* ({ text, parameters }: Captur
   const values = parameters.length === 0 ? "" : `(${parameters.map(literal).join(", ")})`
   return yield* sql.withTransaction(
     Effect.gen(function* () {
+      // On a busy machine this process may take longer between two statements than the service ever does.
+      yield* run("SET LOCAL idle_in_transaction_session_timeout = 0")
       for (const setting of settings) yield* run(`SET LOCAL ${setting}`)
       yield* run(`PREPARE ${name} AS ${text}`)
       const [row] = yield* run(`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE ${name}${values}`)
