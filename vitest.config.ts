@@ -17,7 +17,8 @@ export default defineConfig({
     projects: [
       // One module cache for all files of a worker: evaluating the same modules for each file took a third of the time.
       { extends: true, test: { name: "quick", include: ["test/**/*.test.ts"], exclude: [slow], isolate: false } },
-      { extends: true, test: { name: "slow", include: [slow] } }
+      // Each start of a process takes seconds on an idle machine, and most of a minute on a very busy one.
+      { extends: true, test: { name: "slow", include: [slow], testTimeout: 240_000, hookTimeout: 240_000 } }
     ]
   }
 })

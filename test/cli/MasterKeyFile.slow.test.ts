@@ -2,18 +2,16 @@
  * The service with its default configuration, its own database and its key in a file: the key is rotated while it runs.
  */
 import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { serverFolder } from "../support/DatabaseServer.ts"
 import { assertAnswered, send } from "../support/Http.ts"
-import { runCommand } from "../support/Processes.ts"
+import { main, processEnvironment, runCommand } from "../support/Processes.ts"
 
 /** Allows for other tests on a busy machine. */
 const minute = 180_000
 
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 const token = "token-of-the-test-with-more-than-32-characters"
 
 /** Starts the service and waits until it is ready; `stop` waits until it has exited. */
@@ -21,7 +19,7 @@ const serve = Effect.fnUntraced(function* (settings: Record<string, string>) {
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
       spawn(process.execPath, [main], {
-        env: { PATH: process.env["PATH"], LICENSING_PORT: "0", LICENSING_LOG_FORMAT: "json", ...settings },
+        env: { ...processEnvironment, LICENSING_PORT: "0", LICENSING_LOG_FORMAT: "json", ...settings },
         stdio: ["ignore", "pipe", "inherit"]
       })
     ),

@@ -1,5 +1,6 @@
 /** The values at the limits of a published schema, and those just beyond them. */
 import fc from "fast-check"
+import { unroutedUrl } from "./Fixtures.ts"
 import { type Json, resolved } from "./Surface.ts"
 
 const seed = 20_300_131
@@ -40,7 +41,7 @@ const textsAllowedBy = (schema: Json): ReadonlyArray<string> => {
   const { maxLength = 2_000, minLength = 0 } = schema as Record<string, number>
   if (format === "date-time")
     return ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "2030-01-31T12:00:00+23:59", "2030-01-31t12:00:00z"]
-  if (format === "uri") return ["https://a.example", `https://a.example/${"x".repeat(maxLength - 18)}`]
+  if (format === "uri") return [unroutedUrl, `${unroutedUrl}/`.padEnd(maxLength, "x")]
   if (pattern !== undefined) {
     const matching = fc.stringMatching(new RegExp(pattern, "u")).filter((text) => {
       const { length } = Array.from(text)

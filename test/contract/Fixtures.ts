@@ -4,6 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
+import { IpNetwork } from "effect/net"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation, operationOf, type Request } from "./Conversation.ts"
 import { type Operation, operations } from "./Surface.ts"
@@ -23,6 +24,11 @@ export interface Fixture {
   readonly trialPolicyCode: string
   readonly leaseToken: string
 }
+
+/** An address that no network routes: a host name would be looked up, which takes seconds on a machine without a name server. */
+export const unroutedUrl = "https://192.0.2.1"
+/** The setting that a service with fixtures needs for it. */
+export const allowingUnrouted = { webhookAllowCidrs: [IpNetwork.fromStringUnsafe("192.0.2.0/24")] }
 
 /** Bodies that differ from the document's example, for operations that accept a body only once. */
 const unique = ["code", "external_id", "event_id", "version"]
@@ -122,7 +128,12 @@ export class Fixtures extends Context.Service<
 /** The whole service without rate limits, with fixtures and a client. */
 export const layerContract = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(TestServer.layerWith({ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }))
+  Layer.provideMerge(
+    TestServer.layerWith({
+      ...{ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 },
+      ...allowingUnrouted
+    })
+  )
 )
 
 type Maker = string | ((fixture: Fixture) => readonly [operationId: string, fixture: Fixture, more: object])
@@ -230,6 +241,7 @@ export const bodyOf = (
     policy_code: trialPolicyCode,
     // A device gets one trial.
     binding: { fingerprint: `${fingerprint} ${serial()}` },
+    url: `${unroutedUrl}/hooks`,
     fingerprint: id === "checkoutFloatingLicense" ? `${fingerprint} floating` : fingerprint,
     lease_token: leaseToken
   }

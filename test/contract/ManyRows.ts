@@ -13,6 +13,7 @@ import { Database } from "../support/Database.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation } from "./Conversation.ts"
 import { queriesOf } from "./FilterValues.ts"
+import { allowingUnrouted } from "./Fixtures.ts"
 import { capture, layerCapturing, planningsOf, type Scan, scansOf } from "./Plans.ts"
 import { type Operation, operations } from "./Surface.ts"
 
@@ -27,7 +28,10 @@ export const sizes: Sizes = {
 }
 
 /** No sweep runs meanwhile: its events would appear in the feed. */
-const settings = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0, sweepSeconds: 86_400 }
+const settings = {
+  ...{ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0, sweepSeconds: 86_400 },
+  ...allowingUnrouted
+}
 /**
  * The service starts before the rows are inserted, because it makes its first API key in an empty database. Events and
  * ledger have many partitions.

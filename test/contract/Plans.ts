@@ -6,7 +6,11 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Session } from "../../src/postgres/Session.ts"
 
-type Settings = ReadonlyArray<{ readonly name: string; readonly setting: string }>
+type Settings = { readonly [name: string]: string }
+
+/** The types of plans that a connection may forbid. */
+const choices = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
+const readSettings = `SELECT ${["plan_cache_mode", ...choices].map((name) => `current_setting('${name}') AS ${name}`).join(", ")}`
 
 export interface Captured {
   readonly text: string
@@ -29,7 +33,7 @@ const noting = (run: (text: string, parameters: ReadonlyArray<unknown>) => never
     const statements = captured
     if (statements === undefined || !isCaptured(text)) return run.call(this, text, parameters)
     // A transaction's session cannot be asked after the transaction, so its settings are read with the statement.
-    return Effect.flatMap(execute.call(this, "SELECT name, setting FROM pg_settings", []), (settings) => {
+    return Effect.flatMap(execute.call(this, readSettings, []), ([settings]) => {
       statements.push({ text, parameters, settings: settings as unknown as Settings })
       return run.call(this, text, parameters) as Effect.Effect<unknown>
     })
@@ -73,19 +77,16 @@ export interface Planning {
   readonly settings: ReadonlyArray<string>
 }
 
-const choices = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
-
 /**
  * The plans that a statement can get: with the settings of its connection, and with all plan types enabled, which shows
  * that indexes are chosen by cost. Plans are custom or generic; where the server chooses, both.
  */
 export const planningsOf = ({ settings }: Captured): ReadonlyArray<Planning> => {
-  const settingOf = (wanted: string) => settings.find(({ name }) => name === wanted)!.setting
-  const mode = settingOf("plan_cache_mode")
+  const mode = settings["plan_cache_mode"]!
   const modes = mode === "auto" ? ["force_custom_plan", "force_generic_plan"] : [mode]
   return modes.flatMap((mode): ReadonlyArray<Planning> => {
     const name = mode === "force_custom_plan" ? "for these values" : "for any values"
-    const own = choices.map((choice) => `${choice} = ${settingOf(choice)}`)
+    const own = choices.map((choice) => `${choice} = ${settings[choice]}`)
     return [
       { name: `as the service, ${name},`, settings: [...own, `plan_cache_mode = ${mode}`] },
       {
@@ -125,6 +126,8 @@ export const scansOf = Effect.fnUntraced(function* ({ text, parameters }: Captur
   const values = parameters.length === 0 ? "" : `(${parameters.map(literal).join(", ")})`
   return yield* sql.withTransaction(
     Effect.gen(function* () {
+      // On a busy machine this process may take longer between two statements than the service ever does.
+      yield* run("SET LOCAL idle_in_transaction_session_timeout = 0")
       for (const setting of settings) yield* run(`SET LOCAL ${setting}`)
       yield* run(`PREPARE ${name} AS ${text}`)
       const [row] = yield* run(`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE ${name}${values}`)

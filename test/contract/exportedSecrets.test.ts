@@ -11,12 +11,12 @@ import { layerTelemetry, TelemetryReceiver } from "../support/TelemetryReceiver.
 import { TestServer } from "../support/TestServer.ts"
 import { layerService, makeReceiver } from "../support/Webhooks.ts"
 import { Conversation, type Request } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
+import { allowingUnrouted, bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
 const Subject = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(layerService()),
+  Layer.provideMerge(layerService(allowingUnrouted)),
   Layer.provide(layerTelemetry()),
   Layer.provideMerge(TelemetryReceiver.layer)
 )

@@ -4,10 +4,13 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
+import { allowingUnrouted, bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
-const Subject = Fixtures.layer.pipe(Layer.provideMerge(Conversation.layer), Layer.provideMerge(TestServer.layer))
+const Subject = Fixtures.layer.pipe(
+  Layer.provideMerge(Conversation.layer),
+  Layer.provideMerge(TestServer.layerWith(allowingUnrouted))
+)
 
 const changing = operations.filter(({ credential, method }) => method !== "GET" && credential === "token")
 

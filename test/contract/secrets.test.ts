@@ -10,7 +10,7 @@ import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
 import { MasterKey } from "../../src/signing/MasterKey.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation, type Request } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
+import { allowingUnrouted, bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
 /** The output of the service by its kind. */
@@ -39,7 +39,7 @@ const tracing = Layer.succeed(Tracer.Tracer, Tracer.make({ span: (options) => ne
 
 const Subject = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(TestServer.layer),
+  Layer.provideMerge(TestServer.layerWith(allowingUnrouted)),
   Layer.provide([logging, tracing])
 )
 

@@ -1,21 +1,19 @@
 /** `licensing mcp` as a process, called by the official client. */
-import { fileURLToPath } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/client"
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import { Effect, Layer } from "effect"
 import { runLine } from "../support/CommandLine.ts"
 import { Database } from "../support/Database.ts"
+import { main, processEnvironment } from "../support/Processes.ts"
 import { TestServer } from "../support/TestServer.ts"
-
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 
 /** A client of a server with this token. */
 const connect = (url: string, token: string, ...args: ReadonlyArray<string>) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const client = new Client({ name: "test", version: "1" })
-      const env = { PATH: process.env.PATH ?? "", LICENSING_URL: url, LICENSING_TOKEN: token }
+      const env = { ...processEnvironment, LICENSING_URL: url, LICENSING_TOKEN: token }
       await client.connect(new StdioClientTransport({ command: process.execPath, args: [main, "mcp", ...args], env }))
       return client
     }),

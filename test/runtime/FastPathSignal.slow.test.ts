@@ -62,7 +62,7 @@ const consuming = (port: number, way: RuntimePath, key: string, name: number, an
     socket.on("close", () => resume(Effect.succeed({ asked, statuses })))
   })
 
-layer(Database.layerUrlEmpty, { excludeTestServices: true, timeout: 120_000 })("A process that is stopped", (it) => {
+layer(Database.layerUrl, { excludeTestServices: true, timeout: 120_000 })("A process that is stopped", (it) => {
   for (const way of runtimePaths) {
     it.effect(`has counted exactly what it has acknowledged: the ${way} path`, () =>
       Effect.gen(function* () {

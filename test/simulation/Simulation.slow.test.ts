@@ -1,12 +1,17 @@
 /** A fixed set of seeds, the coverage of them all, and faults that the checkers must find; `npm run simulate` runs other seeds. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Console, Effect } from "effect"
 import { expectedCoverage } from "./Coverage.ts"
 import { type Run, SimulationRuns, steps } from "./SimulationRuns.ts"
 
-const seeds = Array.from({ length: 18 }, (_, index) => 1001 + index)
-/** Up to this seed every command must have been accepted and every fault injected. */
-const lastSeed = 1080
+const first = 1001
+/**
+ * The seeds after the first 14 have the commands and faults that those lack. A new command changes what a seed draws: then the
+ * test of the coverage tries others, and is faster again once the seeds that it found stand here.
+ */
+const seeds = [...Array.from({ length: 14 }, (_, index) => first + index), 1022, 1061, 1065, 1066, 1067]
+/** Within these and so many more every command must have been accepted and every fault injected. */
+const candidates = [...seeds, ...Array.from({ length: 80 }, (_, index) => first + index)]
 /** The seeds within which a broken rule must be found. */
 const seedsMax = 20
 
@@ -20,15 +25,18 @@ describe("licenses under faults", () => {
     )
 
     it.effect(
-      "every command is accepted and every fault is injected within 80 seeds",
+      "every command is accepted and every fault is injected within a hundred seeds",
       () =>
         Effect.gen(function* () {
           const { result } = yield* SimulationRuns
           const seen = expectedCoverage()
-          for (let seed = seeds[0]!; seed <= lastSeed && seen.missing.length > 0; seed++) {
+          for (const seed of new Set(candidates)) {
+            if (seen.missing.length === 0) break
             const { failure, coverage } = yield* result(seed)
             assert.isUndefined(failure)
+            const missing = seen.missing.length
             seen.add(coverage)
+            if (!seeds.includes(seed) && seen.missing.length < missing) yield* Console.log(`Add the seed ${seed}.`)
           }
           assert.deepStrictEqual(seen.missing, [])
         }),
@@ -37,13 +45,13 @@ describe("licenses under faults", () => {
 
     it.effect("a seed gives the same run again, to the last row", () =>
       Effect.gen(function* () {
-        const { run } = yield* SimulationRuns
-        const first = yield* run(7)
-        const other = yield* run(8)
-        const again = yield* run(7)
-        assert.strictEqual(again.digest, first.digest)
-        assert.strictEqual(again.transcript(), first.transcript())
-        assert.notStrictEqual(other.digest, first.digest)
+        const { result, run } = yield* SimulationRuns
+        const once = yield* result(first)
+        const other = yield* result(first + 1)
+        const again = yield* run(first)
+        assert.strictEqual(again.digest, once.digest)
+        assert.strictEqual(again.transcript(), once.transcript())
+        assert.notStrictEqual(other.digest, once.digest)
       })
     )
   })

@@ -79,29 +79,40 @@ const parse = (text: string): unknown => {
 
 /** Writes bytes to a new connection and returns its only answer. */
 export const exchange = (port: number, bytes: string | Uint8Array): Effect.Effect<Answer> =>
-  Effect.flatMap(hold(port, bytes), ({ answer }) => answer)
+  Effect.scoped(Effect.flatMap(hold(port, bytes), ({ answer }) => answer))
 
-/** Opens a connection and sends the first bytes. `answer` is what was received when the service closes it. */
+interface Held {
+  readonly write: (bytes: string) => Effect.Effect<void>
+  /** What was received when the service has closed the connection. */
+  readonly answer: Effect.Effect<Answer>
+  readonly close: Effect.Effect<void>
+}
+
+/**
+ * Opens a connection and sends the first bytes. It ends with the scope: a service that stops waits for unfinished requests.
+ */
 export const hold = (port: number, bytes: string | Uint8Array) =>
-  Effect.callback<{ readonly write: (bytes: string) => Effect.Effect<void>; readonly answer: Effect.Effect<Answer> }>(
-    (resume) => {
-      const received: Array<Buffer> = []
-      const closed = Promise.withResolvers<Answer>()
-      const socket = connect(port, "127.0.0.1", () =>
-        socket.write(bytes, () =>
-          resume(
-            Effect.succeed({
-              write: (more) => Effect.sync(() => void socket.write(more)),
-              answer: Effect.promise(() => closed.promise)
-            })
-          )
+  Effect.acquireRelease(opened(port, bytes), ({ close }) => close)
+
+const opened = (port: number, bytes: string | Uint8Array) =>
+  Effect.callback<Held>((resume) => {
+    const received: Array<Buffer> = []
+    const closed = Promise.withResolvers<Answer>()
+    const socket = connect(port, "127.0.0.1", () =>
+      socket.write(bytes, () =>
+        resume(
+          Effect.succeed({
+            write: (more) => Effect.sync(() => void socket.write(more)),
+            answer: Effect.promise(() => closed.promise),
+            close: Effect.sync(() => void socket.destroy())
+          })
         )
       )
-      socket.on("data", (chunk) => received.push(chunk))
-      socket.on("error", () => {})
-      socket.on("close", () => closed.resolve(parseAnswer(Buffer.concat(received).toString("latin1"))))
-    }
-  )
+    )
+    socket.on("data", (chunk) => received.push(chunk))
+    socket.on("error", () => {})
+    socket.on("close", () => closed.resolve(parseAnswer(Buffer.concat(received).toString("latin1"))))
+  })
 
 /** Writes bytes to a new connection and resets it. */
 export const abandon = (port: number, bytes: string): Effect.Effect<void> =>

@@ -6,7 +6,14 @@ import type { Account } from "../../src/postgres/ServerProcess.ts"
 import { Database } from "./Database.ts"
 import { send } from "./Http.ts"
 
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+/** The program. */
+export const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+
+/** What every process of a test gets. As with `npm start`, Node keeps compiled modules: without it each start took a third more CPU time. */
+export const processEnvironment = {
+  PATH: process.env["PATH"] ?? "",
+  NODE_COMPILE_CACHE: fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
+}
 
 export interface CommandResult {
   readonly code: number | null
@@ -14,10 +21,10 @@ export interface CommandResult {
   readonly error: string
 }
 
-/** Starts the program. Its environment holds these settings only; `written` collects its output. */
+/** Starts the program. Its environment holds no other settings than these; `written` collects its output. */
 export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArray<string>, account?: Account) => {
   const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH: process.env["PATH"], LICENSING_PORT: "0", ...settings },
+    env: { ...processEnvironment, LICENSING_PORT: "0", ...settings },
     stdio: ["ignore", "pipe", "pipe"],
     ...account
   })

@@ -120,7 +120,7 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("On a terminal", (i
   )
 })
 
-layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it) => {
+layer(Database.layerUrl, { excludeTestServices: true })("The process", (it) => {
   it.effect("becomes not ready on the first signal, and serves a little longer", () =>
     Effect.gen(function* () {
       const { child, exit, port } = yield* started(yield* onDatabase)

@@ -1,4 +1,5 @@
 /** A process that starts before its database can be reached. */
+import { fileURLToPath } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database, DatabaseProxy } from "../support/Database.ts"
@@ -6,9 +7,11 @@ import { freePort } from "../support/FreePort.ts"
 import { assertAnswered, assertRefused, send } from "../support/Http.ts"
 import { spawnService } from "../support/Processes.ts"
 
+const fastTime = fileURLToPath(new URL("../support/FastTime.ts", import.meta.url))
+
 /** Starts the program on the test's database, with its output and its end. */
 const start = Effect.fnUntraced(function* (port: number) {
-  const { child, written } = yield* spawnService({ LICENSING_PORT: String(port) })
+  const { child, written } = yield* spawnService({ LICENSING_PORT: String(port), NODE_OPTIONS: `--import=${fastTime}` })
   const ended = Effect.callback<number | null>((resume) => {
     if (child.exitCode !== null) resume(Effect.succeed(child.exitCode))
     else child.once("exit", (code) => resume(Effect.succeed(code)))
@@ -27,10 +30,10 @@ const start = Effect.fnUntraced(function* (port: number) {
 })
 
 const attempts = (out: string) => out.split("cannot be reached yet").length - 1
-// The pauses between the attempts grow to three seconds: this many take more than half a minute.
+// The pauses between the attempts grow to three seconds: this many take more than half a minute of the program's time.
 const attemptsInHalfAMinute = 18
 
-const Stores = DatabaseProxy.layer.pipe(Layer.provideMerge(Database.layerUrlEmpty))
+const Stores = DatabaseProxy.layer.pipe(Layer.provideMerge(Database.layerUrl))
 
 layer(Stores, { excludeTestServices: true, timeout: 120_000 })("A service that starts without its database", (it) => {
   it.effect("is alive and not ready, waits for more than half a minute, and serves when the database is there", () =>
@@ -38,7 +41,7 @@ layer(Stores, { excludeTestServices: true, timeout: 120_000 })("A service that s
       const wire = yield* DatabaseProxy
       yield* wire.disconnect
       const port = yield* freePort
-      const { wrote } = yield* start(port)
+      const { child, wrote } = yield* start(port)
       yield* wrote((out) => attempts(out) >= 1)
       for (const path of ["/health", "/healthz"]) assertAnswered(yield* send(port, { path }), 200)
       for (const path of ["/readyz", "/api/v1/products", "/nothing"]) {
@@ -46,7 +49,10 @@ layer(Stores, { excludeTestServices: true, timeout: 120_000 })("A service that s
         assertRefused(answer, 503, "NOT_READY", "starting")
         assert.strictEqual(answer.headers["retry-after"], "1")
       }
+      const switchFastTime = Effect.sync(() => void child.kill("SIGUSR2"))
+      yield* switchFastTime
       yield* wrote((out) => attempts(out) >= attemptsInHalfAMinute)
+      yield* switchFastTime
       yield* wire.reconnect
       yield* wrote((out) => out.includes("The service is ready."))
       assertAnswered(yield* send(port, { path: "/readyz" }), 200)

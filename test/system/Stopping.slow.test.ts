@@ -57,7 +57,7 @@ const isRefused = (port: number) =>
     socket.on("error", () => resume(Effect.succeed(true)))
   })
 
-layer(Database.layerUrlEmpty, { excludeTestServices: true, timeout: 120_000 })("A process that is stopped", (it) => {
+layer(Database.layerUrl, { excludeTestServices: true, timeout: 120_000 })("A process that is stopped", (it) => {
   for (const keeps of [true, false]) {
     it.effect(`answers all requests that reached it: ${keeps ? "kept connections" : "a connection for each"}`, () =>
       Effect.gen(function* () {

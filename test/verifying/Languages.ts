@@ -44,7 +44,8 @@ const rust = (folder: string): Language => ({
   probe: ["cargo", "tree", "--offline", "--locked", "--manifest-path", `${home}/rust/Cargo.toml`],
   builds: [
     [
-      ...(["cargo", "build", "--offline", "--locked"] as const),
+      // Without what a debugger needs.
+      ...(["cargo", "build", "--offline", "--locked", "--config", "profile.dev.debug=0"] as const),
       ...["--manifest-path", `${home}/rust/Cargo.toml`, "--target-dir", `${folder}/rust`]
     ]
   ],
@@ -55,8 +56,19 @@ const java = (folder: string): Language => ({
   name: "Java",
   needs: "a JDK 17 or newer",
   probe: ["javac", "--release", "17", "-version"],
-  builds: [["javac", "-Xlint:all,-serial", "-Werror", "-d", `${folder}/java`, `${home}/Licensing.java`]],
-  run: ["java", "-cp", `${folder}/java`, "Licensing"]
+  builds: [
+    [
+      "javac",
+      "-J-XX:TieredStopAtLevel=1",
+      "-Xlint:all,-serial",
+      "-Werror",
+      "-d",
+      `${folder}/java`,
+      `${home}/Licensing.java`
+    ]
+  ],
+  // Programs of a second: the optimizing compiler would take longer than it saves.
+  run: ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", `${folder}/java`, "Licensing"]
 })
 
 const csharp = (folder: string): Language => ({
