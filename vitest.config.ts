@@ -17,8 +17,7 @@ export default defineConfig({
     projects: [
       // One module cache for all files of a worker: evaluating the same modules for each file took a third of the time.
       { extends: true, test: { name: "quick", include: ["test/**/*.test.ts"], exclude: [slow], isolate: false } },
-      // Each start of a process takes seconds on an idle machine, and most of a minute on a very busy one.
-      { extends: true, test: { name: "slow", include: [slow], testTimeout: 240_000, hookTimeout: 240_000 } }
+      { extends: true, test: { name: "slow", include: [slow] } }
     ]
   }
 })

@@ -96,7 +96,7 @@ layer(Database.layer, { timeout: 60_000 })("An append to the event log", (it) =>
       const sql = yield* SqlClient.SqlClient
       const { appendAtOnce } = Context.get(yield* Layer.build(EventLog.layer), EventLog)
       const { values } = yield* openSession((yield* Database).url)
-      const event = { event_type: "product.created", resource_type: "product", metadata: {} } as const
+      const event = { event_type: "product.created", resource_type: "product", resource_id: "a", metadata: {} } as const
       const append = appendAtOnce([
         { ...event, actor_type: "system", actor_id: "system", ip_address: undefined, created_at: 0 }
       ])
