@@ -49,7 +49,7 @@ const axe = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 // Awaits states of a machine that may be busy.
-const patienceMillis = 40_000
+const patienceMillis = 90_000
 
 interface Violation {
   readonly id: string

@@ -1,6 +1,6 @@
 /**
- * The documentation site as the package has it, and the light reference page, in a browser: search, reference, a request from
- * its form, the size of the first view, nothing from other origins. A machine without Chromium skips the tests in it.
+ * The package's documentation site, and the light reference page, in a browser: search, reference, a request from its form, the
+ * size of the first view, nothing from other origins. A machine without Chromium skips the tests in it.
  */
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { TestContext } from "vitest"
-import { findChromium, openPage, type Page } from "../support/Browser.ts"
+import { type Page, Reader } from "../support/Browser.ts"
 import { Database } from "../support/Database.ts"
 import { untilReady } from "../support/Http.ts"
 import { unpack } from "../support/Packed.ts"
@@ -35,21 +35,16 @@ class Site extends Context.Service<Site, { readonly folder: string }>()("licensi
   )
 }
 
-/** A page for the tests of a group: each opens an address first. */
-class Reader extends Context.Service<Reader, { readonly page: Page | undefined }>()("licensing/test/Reader") {
-  static readonly layer = Layer.effect(
-    Reader,
-    Effect.gen(function* () {
-      const chromium = yield* findChromium
-      return { page: chromium === undefined ? undefined : yield* openPage(chromium) }
-    })
-  )
-}
-
-const folderOf = (folder: string) => Layer.succeed(PublishedSite, pathToFileURL(`${folder}/`))
-const withSite = Layer.unwrap(
-  Effect.map(Site, ({ folder }) => TestServer.layer.pipe(Layer.provide(folderOf(folder)), Layer.fresh))
-).pipe(Layer.provideMerge(Site.layer), Layer.provideMerge(Reader.layer))
+const published = Layer.effect(
+  PublishedSite,
+  Effect.map(Site, ({ folder }) => pathToFileURL(`${folder}/`))
+)
+const withSite = TestServer.layer.pipe(
+  Layer.provide(published),
+  Layer.fresh,
+  Layer.provideMerge(Site.layer),
+  Layer.provideMerge(Reader.layer)
+)
 
 /** The page, or the test is skipped. */
 const page = ({ skip }: TestContext) => Effect.map(Reader, ({ page }) => page ?? skip("this machine lacks chromium"))
