@@ -17,7 +17,7 @@ import { unpack } from "../support/Packed.ts"
 import { masterKey, PublishedSite, TestServer } from "../support/TestServer.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
-const minutes = 5 * 60_000
+const minutes = 20 * 60_000
 const firstViewMax = 300_000
 
 /** The site of the package. */

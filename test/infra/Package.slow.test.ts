@@ -28,7 +28,7 @@ import { packed, unpack } from "../support/Packed.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const bin = (name: string) => join(root, "node_modules/.bin", name)
-const minutes = 10 * 60_000
+const minutes = 20 * 60_000
 
 /** The compiler. Each further thread would check the declarations of all packages again. */
 const tsc = (folder: string, ...args: ReadonlyArray<string>) => run(folder, bin("tsc"), ["--checkers", "1", ...args])
