@@ -95,11 +95,16 @@ const keepReached = (problems: ReadonlyArray<string>): void => {
 }
 
 rmSync(dist, { recursive: true, force: true })
-execFileSync(tsc, ["-p", "infra/package/tsconfig.build.json"], { cwd: root, stdio: "inherit" })
+// Each further thread would check the same declarations again, for twice the work.
+const single = ["--checkers", "1"]
+execFileSync(tsc, [...single, "-p", "infra/package/tsconfig.build.json"], { cwd: root, stdio: "inherit" })
 // What the reference page loads.
 for (const name of ["TryIt.js", "Reference.css", "Favicon.svg"])
   cpSync(join(root, "src/documents/reference", name), join(dist, "documents/reference", name))
-const { stdout } = spawnSync(tsc, ["-p", "infra/package/tsconfig.declarations.json"], { cwd: root, encoding: "utf8" })
+const { stdout } = spawnSync(tsc, [...single, "-p", "infra/package/tsconfig.declarations.json"], {
+  cwd: root,
+  encoding: "utf8"
+})
 writeFileSync(join(dist, "client/Operations.d.ts"), operationTypes())
 // What is written in full above does not concern.
 keepReached(stdout.split("\n").filter((line) => !line.startsWith("src/client/Operations.ts(")))

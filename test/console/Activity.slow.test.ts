@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer, type Person } from "./Browser.ts"
+import { atConsole, consoleLayer, type Person, withPerson } from "./Browser.ts"
 
 const minutes = 5 * 60_000
 
@@ -66,39 +66,43 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
         const services = yield* Effect.context<TestServer>()
         const add = () => Effect.runPromiseWith(services)(addCustomer)
         yield* Effect.repeat(addCustomer, { times: 60 })
-        yield* atConsole(skip, async (person) => {
-          await person.page.clock.install()
-          await person.opens("/activity?feed=events", "Activity")
-          await person.sees("Live: new entries appear by themselves.")
-          const counted = countRequests(person)
-          const staysQuiet = async (state: string) => {
-            await person.sees(state)
-            // A read that had begun before may still end.
-            await person.page.waitForLoadState("networkidle")
-            counted.requests = 0
-            await person.page.clock.runFor(60_000)
-            assert.strictEqual(counted.requests, 0, state)
-          }
-          await person.page.evaluate("scrollTo(0, 900)")
-          await staysQuiet("Paused while you read.")
-          await add()
-          await person.click("Go to the newest")
-          await person.sees(/^Live: /)
-          await person.page.clock.runFor(4_000)
-          await person.sees(/1 new entry/)
-          await person.page.evaluate(hide("hidden"))
-          await staysQuiet("Paused while you read.")
-          await person.page.evaluate(hide("visible"))
-          await person.sees(/^Live: /)
-          await person.click("Pause")
-          await staysQuiet("Paused.")
-          await add()
-          await person.click("Continue")
-          await person.page.clock.runFor(4_000)
-          await person.sees(/2 new entries/)
-          await person.click("Earlier")
-          await person.page.locator("tbody tr").nth(60).waitFor({ state: "attached" })
-        })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            await person.page.clock.install()
+            await person.opens("/activity?feed=events", "Activity")
+            await person.sees("Live: new entries appear by themselves.")
+            const counted = countRequests(person)
+            const staysQuiet = async (state: string) => {
+              await person.sees(state)
+              // A read that had begun before may still end.
+              await person.page.waitForLoadState("networkidle")
+              counted.requests = 0
+              await person.page.clock.runFor(60_000)
+              assert.strictEqual(counted.requests, 0, state)
+            }
+            await person.page.evaluate("scrollTo(0, 900)")
+            await staysQuiet("Paused while you read.")
+            await add()
+            await person.click("Go to the newest")
+            await person.sees(/^Live: /)
+            await person.page.clock.runFor(4_000)
+            await person.sees(/1 new entry/)
+            await person.page.evaluate(hide("hidden"))
+            await staysQuiet("Paused while you read.")
+            await person.page.evaluate(hide("visible"))
+            await person.sees(/^Live: /)
+            await person.click("Pause")
+            await staysQuiet("Paused.")
+            await add()
+            await person.click("Continue")
+            await person.page.clock.runFor(4_000)
+            await person.sees(/2 new entries/)
+            await person.click("Earlier")
+            await person.page.locator("tbody tr").nth(60).waitFor({ state: "attached" })
+          },
+          { movesClock: true }
+        )
       }),
     minutes
   )
@@ -113,7 +117,7 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
         yield* license.runtime.activate({ payload: { fingerprint: "m-1" } })
         yield* Effect.ignore(license.runtime.activate({ payload: { fingerprint: "m-2" } }))
         yield* client.products.update({ params: { id: license.product_id }, payload: { name: "Editor" } })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens("/activity", "Activity")
           await person.choose("Product", "Editor")
           await person.page.getByText(other.id).first().waitFor({ state: "detached" })

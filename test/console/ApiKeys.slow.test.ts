@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer, type Person } from "./Browser.ts"
+import { consoleLayer, type Person, withPerson } from "./Browser.ts"
 
 const minutes = 5 * 60_000
 const dayMillis = 86_400_000
@@ -19,7 +19,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         yield* client.products.create({ payload: { name: "Viewer", code: "viewer" } })
         const keys = Effect.map(client["api-keys"].list({ query: {} }), ({ items }) => items)
         const before = (yield* keys).length
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens("/api-keys", "API keys")
           await person.click("New API key")
           await person.fill("Name", "Reseller")
@@ -64,7 +64,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           const expires_at = Date.now() + days * dayMillis
           yield* client["api-keys"].create({ payload: { name, scopes: ["license:read"], expires_at } })
         }
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens("/api-keys", "API keys")
           assert.include(await rowOf(person, "Soon").textContent(), "expires soon")
           assert.notInclude(await rowOf(person, "Later").textContent(), "expires soon")

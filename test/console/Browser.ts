@@ -20,6 +20,8 @@ export class Browser extends Context.Service<
   {
     /** Undefined if the machine has no Chromium. */
     readonly chromium: Chromium | undefined
+    /** Pages that nobody uses now. A page's process costs more than most tests, so tests hand theirs on. */
+    readonly free: Array<Page>
   }
 >()("licensing/test/Browser") {
   static readonly layer = Layer.effect(
@@ -28,9 +30,9 @@ export class Browser extends Context.Service<
       Effect.promise(async () => {
         const paths = await Promise.all(names.map(pathOf))
         const executablePath = paths.find((path) => path !== undefined)
-        if (executablePath === undefined) return { chromium: undefined }
+        if (executablePath === undefined) return { chromium: undefined, free: [] }
         const args = ["--no-sandbox", "--disable-dev-shm-usage"]
-        return { chromium: await chromium.launch({ executablePath, args }) }
+        return { chromium: await chromium.launch({ executablePath, args }), free: [] }
       }),
       ({ chromium }) => Effect.promise(async () => chromium?.close())
     )
@@ -47,7 +49,7 @@ const axe = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 // Awaits states of a machine that may be busy.
-const patienceMillis = 40_000
+const patienceMillis = 90_000
 
 interface Violation {
   readonly id: string
@@ -136,15 +138,40 @@ export class Person {
     return (await this.page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number
   }
 
+  /** Looks at the same screen in each look, and at last as it was. */
+  async inLooks<A extends Look>(looks: ReadonlyArray<A>, body: (look: A) => Promise<void>) {
+    for (const look of looks) {
+      await this.changesLook(look)
+      await body(look)
+    }
+    await this.changesLook({})
+  }
+
+  async changesLook({ dark = false, width = 1280 }: Look) {
+    await this.page.emulateMedia({ colorScheme: dark ? "dark" : "light" })
+    await this.page.setViewportSize({ width, height: 860 })
+    // What measures itself is drawn again in the frame after.
+    await this.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+  }
+
   /** What axe finds wrong with the screen, once it has loaded. */
   async violations(): Promise<ReadonlyArray<string>> {
     await this.isLoaded()
-    await this.page.evaluate(axe)
-    const run = `axe.run(document, { runOnly: ${JSON.stringify(rules)} }).then(({ violations }) => violations)`
+    if (await this.page.evaluate("typeof axe === 'undefined'")) await this.page.evaluate(axe)
+    const options = JSON.stringify({ runOnly: rules, resultTypes: ["violations"] })
+    const run = `axe.run(document, ${options}).then(({ violations }) => violations)`
     const found = (await this.page.evaluate(run)) as ReadonlyArray<Violation>
     return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`)
   }
+
+  /** Axe finds nothing wrong with the screen, whatever its look. */
+  async isFaultless() {
+    await this.inLooks(looks, async (look) => assert.deepStrictEqual(await this.violations(), [], JSON.stringify(look)))
+  }
 }
+
+/** Light and dark, on a desk and on a phone. */
+export const looks: ReadonlyArray<Look> = [{}, { dark: true }, { width: 390 }]
 
 export interface Look {
   readonly token?: string
@@ -152,32 +179,55 @@ export interface Look {
   readonly width?: number
   /** The service's address as the browser sees it. */
   readonly address?: string
+  /** The test moves the page's clock, which no later test could set right again. */
+  readonly movesClock?: boolean
 }
 
-/** Opens the console, signed in unless the token is empty, for a person who does something there. */
-export const atConsole = Effect.fnUntraced(function* (
+const newPage = async (chromium: Chromium) =>
+  (await chromium.newContext({ timezoneId: "America/New_York", locale: "en-GB" })).newPage()
+
+/** Leaves nothing of a test in a page: neither the running console nor what is stored. */
+const leave = async (page: Page, home: string) => {
+  for (const event of ["pageerror", "console", "request"]) page.removeAllListeners(event)
+  await page.unrouteAll({ behavior: "ignoreErrors" })
+  await page.goto(home.replace(/\/console$/, "/health"))
+  await page.evaluate("sessionStorage.clear(), localStorage.clear()")
+  await page.context().clearCookies()
+}
+
+/** Gives a browser to a person, signed in unless the token is empty, who opens a screen and does something there. */
+export const withPerson = Effect.fnUntraced(function* (
   skip: (reason: string) => void,
   body: (person: Person) => Promise<void>,
-  { address, dark = false, token, width = 1280 }: Look = {}
+  { address, movesClock = false, token, ...look }: Look = {}
 ) {
-  const { chromium } = yield* Browser
+  const { chromium, free } = yield* Browser
   const { adminToken, baseUrl } = yield* TestServer
   if (chromium === undefined) return skip("this machine lacks chromium")
   const given = token ?? adminToken
   yield* Effect.promise(async () => {
-    const context = await chromium.newContext({
-      viewport: { width, height: 860 },
-      colorScheme: dark ? "dark" : "light",
-      timezoneId: "America/New_York",
-      locale: "en-GB"
-    })
-    const person = new Person(await context.newPage(), `${address ?? baseUrl}/console`)
-    if (given !== "")
-      await person.page.addInitScript(`sessionStorage.setItem("licensing.token", ${JSON.stringify(given)})`)
-    await person.page.goto(person.home)
-    await person.seesHeading(given === "" ? "Licensing console" : "Overview")
+    const page = (movesClock ? undefined : free.pop()) ?? (await newPage(chromium))
+    const person = new Person(page, `${address ?? baseUrl}/console`)
+    await person.changesLook(look)
+    const script = `sessionStorage.setItem("licensing.token", ${JSON.stringify(given)})`
+    const signIn = given === "" ? undefined : await page.addInitScript(script)
     await body(person)
+    assert.notStrictEqual(page.url(), "about:blank")
     assert.deepStrictEqual(person.problems, [])
-    await context.close()
+    await signIn?.dispose()
+    if (movesClock) return await page.context().close()
+    await leave(page, person.home)
+    free.push(page)
   })
 })
+
+/** The same for a person who begins at the overview, or where people sign in. */
+export const atConsole = (skip: (reason: string) => void, body: (person: Person) => Promise<void>, look: Look = {}) =>
+  withPerson(
+    skip,
+    async (person) => {
+      await person.opens("", look.token === "" ? "Licensing console" : "Overview")
+      await body(person)
+    },
+    look
+  )

@@ -1,28 +1,17 @@
-/** The console, built from the sources into a temporary folder that the scope removes. */
-import { execFile } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+/** The console, built from the sources as they are now. */
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect, Layer } from "effect"
 import { ConsoleFolder } from "../../src/documents/publishing/ConsoleHttp.ts"
+import { builtOnce, run } from "../support/BuiltOnce.ts"
 
-const script = fileURLToPath(new URL("../../infra/scripts/console.mjs", import.meta.url))
+const root = fileURLToPath(new URL("../..", import.meta.url))
 
-export const build = Effect.gen(function* () {
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-console-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-  )
-  yield* Effect.callback<void>((resume) => {
-    execFile(process.execPath, [script, folder], (failure, _, error) => {
-      resume(failure === null ? Effect.void : Effect.die(new Error(`${failure.message}\n${error}`)))
-    })
-  })
-  return folder
-})
+/** The folder of its files, which other test files read, too. */
+export const build = builtOnce("console", ["src", "infra/scripts/console.mjs"], (folder) =>
+  run(root, process.execPath, ["infra/scripts/console.mjs", folder])
+)
 
-/** The service below serves the console as the sources are now. */
+/** The service below serves it. */
 export const builtConsole = Layer.effect(
   ConsoleFolder,
   Effect.map(build, (folder) => pathToFileURL(`${folder}/`))

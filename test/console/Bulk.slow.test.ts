@@ -2,10 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
+import { consoleLayer, type Person, withPerson } from "./Browser.ts"
 
 const minutes = 5 * 60_000
-const looks: ReadonlyArray<Look> = [{}, { dark: true }, { width: 390 }]
 
 let products = 0
 
@@ -49,7 +48,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
     ({ skip }) =>
       Effect.gen(function* () {
         const { all, ids, name, product, revoke } = yield* prepare(60)
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
           await person.sees("50 licenses chosen")
@@ -72,7 +71,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
         })
         const { items } = yield* all
         assert.deepStrictEqual([countBy(items, "suspended"), countBy(items, "revoked")], [57, 3])
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses?product_id=${product.id}&status=suspended`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
           await person.click("Choose all 57 that match")
@@ -96,7 +95,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
         const { all, product } = yield* prepare(52)
         const before = yield* all
         const sumOf = ({ items }: typeof before) => items.reduce((sum, { expires_at = 0 }) => sum + expires_at, 0)
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
           await person.page.locator("tbody input[type=checkbox]").first().check()
           await person.click("Next page", "link")
@@ -126,7 +125,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
     ({ skip }) =>
       Effect.gen(function* () {
         const { all, product } = yield* prepare(12)
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           let sent = 0
           let seconds = "3600"
           await person.page.route("**/suspend", (route) =>
@@ -165,26 +164,21 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
       Effect.gen(function* () {
         const { ids, product, revoke } = yield* prepare(3)
         yield* revoke(ids[0]!)
-        for (const look of looks)
-          yield* atConsole(
-            skip,
-            async (person) => {
-              await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
-              await person.page.getByLabel("Choose all on this page").check()
-              await person.sees("3 licenses chosen")
-              assert.deepStrictEqual(await person.violations(), [])
-              await person.click("Extend")
-              await person.sees("1 of the 3 chosen will stay as they are")
-              assert.deepStrictEqual(await person.violations(), [])
-              await person.fill("Days to add", "3")
-              await person.page.route("**/renew", (route) => route.abort())
-              await person.click("Extend 2 licenses")
-              await person.sees("0 licenses are extended. 2 failed.")
-              assert.deepStrictEqual(await person.violations(), [])
-              person.problems.length = 0
-            },
-            look
-          )
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.page.getByLabel("Choose all on this page").check()
+          await person.sees("3 licenses chosen")
+          await person.isFaultless()
+          await person.click("Extend")
+          await person.sees("1 of the 3 chosen will stay as they are")
+          await person.isFaultless()
+          await person.fill("Days to add", "3")
+          await person.page.route("**/renew", (route) => route.abort())
+          await person.click("Extend 2 licenses")
+          await person.sees("0 licenses are extended. 2 failed.")
+          await person.isFaultless()
+          person.problems.length = 0
+        })
       }),
     minutes
   )
@@ -195,7 +189,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
       Effect.gen(function* () {
         const { all, name, policy } = yield* prepare(0)
         const ownKey = `OWN-KEY-${products}-000000000001`
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens("/licenses/batch", "Issue a batch")
           await person.choose("Product", name)
           await person.choose("Policy", policy.name)
@@ -237,7 +231,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
     ({ skip }) =>
       Effect.gen(function* () {
         const { all, name, policy } = yield* prepare(0)
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           let isLost = true
           await person.page.route("**/licenses/batch", async (route) => {
             if (route.request().method() !== "POST" || !isLost) return route.continue()

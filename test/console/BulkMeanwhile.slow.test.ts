@@ -1,7 +1,7 @@
 /** Many licenses at once, while somebody else changes some, responses are lost, and the reader wants to leave. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { atConsole, consoleLayer } from "./Browser.ts"
+import { consoleLayer, withPerson } from "./Browser.ts"
 import { forgive, held, prepare, refusal } from "./Meanwhile.ts"
 
 const minutes = 5 * 60_000
@@ -12,7 +12,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
     ({ skip }) =>
       Effect.gen(function* () {
         const { all, name, policy } = yield* prepare(0)
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           let sent = 0
           await person.page.route("**/licenses/batch", async (route) => {
             if (route.request().method() !== "POST" || sent >= 2) return route.continue()
@@ -40,7 +40,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
     ({ skip }) =>
       Effect.gen(function* () {
         const { all, policy } = yield* prepare(3)
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           const { hold, reached, release } = held()
           await person.page.route("**/suspend", hold)
           await person.opens(`/policies/${policy.id}`, policy.name)
@@ -75,7 +75,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
         const now = () => Effect.runPromise(all)
         const statusOf = ({ items }: Effect.Success<typeof all>, id: string) =>
           items.find((each) => each.id === id)?.status
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
           await person.click("Suspend")

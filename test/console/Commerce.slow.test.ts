@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { makeMetered } from "../support/IssuedLicenses.ts"
-import { atConsole, consoleLayer } from "./Browser.ts"
+import { consoleLayer, withPerson } from "./Browser.ts"
 import { become, withOrder } from "./Purchase.ts"
 
 const minutes = 5 * 60_000
@@ -131,7 +131,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       Effect.gen(function* () {
         const { consume, customer, license, subscription } = yield* makeMetered
         yield* consume("renders", 41, "event-1")
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/subscriptions/${subscription.id}`, `Subscription ${subscription.external_id}`)
           const byFeature = person.page.getByRole("group", { name: "Usage by feature" })
           await byFeature.getByRole("cell", { name: "41", exact: true }).waitFor()

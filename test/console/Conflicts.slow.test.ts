@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer, type Person } from "./Browser.ts"
+import { consoleLayer, type Person, withPerson } from "./Browser.ts"
 
 const minutes = 5 * 60_000
 
@@ -33,7 +33,7 @@ layer(consoleLayer, { timeout: minutes })("Two people who edit the same customer
     ({ skip }) =>
       Effect.gen(function* () {
         const { change, id, now } = yield* customer("same-field")
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await beginsEdit(person, id)
           await change({ name: "Countess", email: "countess@example.com" })
           await person.click("Edit")
@@ -52,7 +52,7 @@ layer(consoleLayer, { timeout: minutes })("Two people who edit the same customer
     ({ skip }) =>
       Effect.gen(function* () {
         const { change, id, now } = yield* customer("at-the-same-moment")
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await beginsEdit(person, id)
           let isFirst = true
           await person.page.route(`**/api/v1/customers/${id}`, async (route) => {

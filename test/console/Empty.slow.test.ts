@@ -1,7 +1,7 @@
 /** The console of a service that has nothing yet: each screen says so, and fails nowhere. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { atConsole, consoleLayer } from "./Browser.ts"
+import { consoleLayer, withPerson } from "./Browser.ts"
 
 const minutes = 5 * 60_000
 
@@ -20,7 +20,7 @@ layer(consoleLayer, { timeout: minutes })("The console of an empty service", (it
     "says on each screen that nothing is there, and axe finds nothing",
     ({ skip }) =>
       Effect.gen(function* () {
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           for (const [path, heading, text] of screens) {
             await person.opens(path, heading)
             await person.sees(text)

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import type { Route } from "playwright-core"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer, type Person } from "./Browser.ts"
+import { atConsole, consoleLayer, type Person, withPerson } from "./Browser.ts"
 
 const minutes = 5 * 60_000
 const dayMillis = 86_400_000
@@ -48,7 +48,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   it.effect(
     "a key that is shown once stays while the service cannot be reached, and the fault goes by itself",
     ({ skip }) =>
-      atConsole(skip, async (person) => {
+      withPerson(skip, async (person) => {
         await person.opens("/api-keys", "API keys")
         await person.click("New API key")
         await person.fill("Name", "Nightly")
@@ -128,7 +128,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       Effect.gen(function* () {
         const { client } = yield* TestServer
         const { expires_at, id } = yield* issue({}, { customer_name: "Ada" })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses/${id}`, "Ada")
           await person.click("Extend")
           const renewals = `**/api/v1/licenses/${id}/renew`
@@ -158,7 +158,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     ({ skip }) =>
       Effect.gen(function* () {
         const { id, now, rename } = yield* customer("undone")
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/customers/${id}`, "Ada")
           await person.click("Edit")
           await person.fill("Name", "Ada Lovelace")
@@ -191,7 +191,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         const { client } = yield* TestServer
         const { id } = yield* customer("private")
         const { token } = yield* client["api-keys"].create({ payload: { name: "Next", scopes: ["license:read"] } })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/customers/${id}`, "Ada")
           await renames(person, "Ada Private")
           await person.seesHeading("Ada Private")
@@ -218,7 +218,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       Effect.gen(function* () {
         const { client } = yield* TestServer
         const made = yield* client.reports.createExport({ payload: { report_kind: "usage-summary" } })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.page.route("**/metrics", (route) => route.abort())
           await person.opens("/operations", "Operations")
           await person.sees("Its metrics could not be read")

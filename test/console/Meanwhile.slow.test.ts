@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer } from "./Browser.ts"
+import { consoleLayer, withPerson } from "./Browser.ts"
 import { forgive, held, prepare } from "./Meanwhile.ts"
 
 const minutes = 5 * 60_000
@@ -24,7 +24,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
           list: client.policies.listFeatures({ params: { id: policy.id }, query: {} }),
           remove: client.policies.removeFeature({ params })
         }
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await set(10)
           await person.opens(`/policies/${policy.id}`, policy.name)
           await person.click("Edit Export")
@@ -54,7 +54,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
       Effect.gen(function* () {
         const { all, client, licenses, name } = yield* prepare(1)
         const params = { id: licenses[0]!.id }
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses/${params.id}`, `${name} customer 1`)
           await person.click("Suspend")
           await Effect.runPromise(client.licenses.suspend({ params }))
@@ -76,7 +76,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
         const { client } = yield* TestServer
         for (let count = 1; count <= 60; count++)
           yield* client.customers.create({ payload: { name: `Customer ${count}`, code: `meanwhile-${count}` } })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           const { hold, reached, release } = held()
           await person.opens("/activity?feed=events", "Activity")
           await person.page.locator("tbody tr").first().waitFor()
@@ -95,7 +95,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
   it.effect(
     "products that do not load are not taken for none",
     ({ skip }) =>
-      atConsole(skip, async (person) => {
+      withPerson(skip, async (person) => {
         await person.page.route("**/api/v1/products?*", (route) => route.abort())
         for (const [path, heading] of [
           ["/licenses/batch", "Issue a batch"],
@@ -125,7 +125,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
         const id = licenses[0]!.id
         const params = { id, field_id: seats.id }
         yield* client["custom-fields"].setLicenseValue({ params, payload: { integer_value: 1 } })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses/${id}`, `${name} customer 1`)
           await person.click("Edit custom fields")
           await person.fill("note", "from the fair")
@@ -160,7 +160,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
         yield* record("stripe", "1001")
         const paddle = yield* record("paddle", "1001")
         const single = yield* record("paddle", "1002")
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           const typed = (text: string) => person.page.getByRole("combobox", { name: "Order" }).fill(text)
           const linked = (value: string) =>
             person.page.locator(`[name="order_id"][value="${value}"]`).waitFor({ state: "attached" })

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { LicenseStatus } from "../../src/licenses/model/License.ts"
-import { atConsole, type Look, type Person } from "./Browser.ts"
+import { type Look, type Person, withPerson } from "./Browser.ts"
 import { countOf, exampleLayer, makeExample } from "./example/Example.ts"
 import { nameOf, type Screen, screens } from "./Screens.ts"
 
@@ -28,12 +28,12 @@ const inDocs: Readonly<Record<string, string>> = {
 }
 const bytesMax = 150_000
 
-const looks: Readonly<Record<string, Look>> = {
-  "light-desk": {},
-  "dark-desk": { dark: true },
-  "light-phone": { width: 390 },
-  "dark-phone": { dark: true, width: 390 }
-}
+const looks = [
+  { name: "light-desk" },
+  { name: "dark-desk", dark: true },
+  { name: "light-phone", width: 390 },
+  { name: "dark-phone", dark: true, width: 390 }
+] satisfies ReadonlyArray<Look & { readonly name: string }>
 
 const save = async (person: Person, name: string, look: string) => {
   await person.isLoaded()
@@ -64,20 +64,24 @@ const webpOf = async (person: Person, png: Buffer): Promise<Buffer> => {
   return Buffer.from((url as string).split(",")[1]!, "base64")
 }
 
-const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>, look: string) => {
+const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>) => {
   const wide: Array<string> = []
+  const examine = (screen: string) =>
+    person.inLooks(looks, async ({ name }) => {
+      await save(person, screen, name)
+      if ((await person.overflow()) > 0) wide.push(`${screen}, ${name}`)
+    })
   for (const screen of all) {
     await person.opens(...screen)
-    await save(person, nameOf(screen), look)
-    if ((await person.overflow()) > 0) wide.push(nameOf(screen))
+    await examine(nameOf(screen))
   }
   await person.opens("/api-keys", "API keys")
   await person.click("New API key")
-  await save(person, "dialog", look)
+  await examine("dialog")
   await person.press("Escape")
   await person.click("Sign out")
   await person.seesHeading("Licensing console")
-  await save(person, "sign-in", look)
+  await examine("sign-in")
   assert.deepStrictEqual(wide, [])
 }
 
@@ -91,8 +95,7 @@ layer(exampleLayer, { timeout: minutes })("The console of a vendor with a histor
         for (const status of LicenseStatus.literals)
           yield* Effect.repeat(countOf(status), { until: (count) => count > 0 })
         assert.isAtLeast(yield* countOf("active"), 50)
-        for (const [name, look] of Object.entries(looks))
-          yield* atConsole(skip, (person) => lookAtAll(person, all, name), look)
+        yield* withPerson(skip, (person) => lookAtAll(person, all))
       }).pipe(Effect.scoped),
     minutes
   )

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, type Person } from "./Browser.ts"
+import { type Person, withPerson } from "./Browser.ts"
 
 const metadata = { crm: "4711", seats: 3, vip: true, tags: ["a", "b"] }
 
@@ -91,13 +91,13 @@ type PreparedOrder = Effect.Success<typeof prepareOrder>
 
 type Body = (person: Person, prepared: PreparedOrder) => Promise<void>
 
-/** A person at the console with an order, and what must hold afterwards. */
+/** A person with an order, who opens a screen of the console first, and what must hold afterwards. */
 export const withOrder =
   (body: Body, check: (prepared: PreparedOrder) => Effect.Effect<void, unknown> = () => Effect.void) =>
   ({ skip }: { readonly skip: (reason: string) => void }) =>
     Effect.gen(function* () {
       const prepared = yield* prepareOrder
-      yield* atConsole(skip, (person) => body(person, prepared))
+      yield* withPerson(skip, (person) => body(person, prepared))
       yield* check(prepared)
     })
 

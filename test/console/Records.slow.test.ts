@@ -1,12 +1,10 @@
 /** What vendors add to records, at the console: custom fields with their values, and metadata. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
+import { consoleLayer, looks, type Person, withPerson } from "./Browser.ts"
 import { prepareOrder, withOrder } from "./Purchase.ts"
 
 const minutes = 5 * 60_000
-
-const looks: ReadonlyArray<Look> = [{}, { dark: true }, { width: 390 }]
 
 const openDialog = (person: Person) => person.page.locator("dialog[open]")
 
@@ -222,21 +220,18 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           [`/products/${product.id}`, product.name, "New custom field"],
           [`/licenses/${license.id}`, customer.name, "Edit custom fields"]
         ] as const
-        for (const look of looks)
-          yield* atConsole(
-            skip,
-            async (person) => {
-              for (const [path, heading, button] of dialogs) {
-                await person.opens(path, heading)
-                await person.click(button)
-                assert.deepStrictEqual(await person.violations(), [], button)
-                const overflow =
-                  "document.querySelector('dialog').scrollWidth - document.querySelector('dialog').clientWidth"
-                assert.isAtMost(Number(await person.page.evaluate(overflow)), 0, button)
-              }
-            },
-            look
-          )
+        const overflow = "document.querySelector('dialog').scrollWidth - document.querySelector('dialog').clientWidth"
+        yield* withPerson(skip, async (person) => {
+          for (const [path, heading, button] of dialogs) {
+            await person.opens(path, heading)
+            await person.click(button)
+            await person.inLooks(looks, async (look) => {
+              const where = `${button}, ${JSON.stringify(look)}`
+              assert.deepStrictEqual(await person.violations(), [], where)
+              assert.isAtMost(Number(await person.page.evaluate(overflow)), 0, where)
+            })
+          }
+        })
       }),
     minutes
   )

@@ -1,7 +1,7 @@
 /** Refunds of orders, at the console: a daily task, done in at most five interactions from the overview. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { atConsole, consoleLayer } from "./Browser.ts"
+import { consoleLayer, withPerson } from "./Browser.ts"
 import { become, prepareOrder, withOrder } from "./Purchase.ts"
 
 const interactionsMax = 5
@@ -13,6 +13,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   test(
     "an order is found by its number and refunded, and its license suspended",
     async (person, { name, number }) => {
+      await person.opens("", "Overview")
       await person.search(number)
       await person.seesHeading(name)
       await person.click(`Refund order ${number}`)
@@ -29,6 +30,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   test(
     "an order is found by its customer's e-mail and refunded, and its license revoked",
     async (person, { email, name, number }) => {
+      await person.opens("", "Overview")
       await person.search(email)
       await person.seesHeading(name)
       await person.click(`Refund order ${number}`)
@@ -45,6 +47,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     const external_id = `free-${product.code}`
     const payload = { external_system: "shop", external_id, status: "fulfilled" } as const
     const { id } = await Effect.runPromise(client.commerce.createOrder({ params: { id: product.id }, payload }))
+    await person.opens("", "Overview")
     await person.search(external_id)
     await person.seesHeading(`Order ${external_id}`)
     await person.click(`Refund order ${external_id}`)
@@ -100,7 +103,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         const { client, license, number, order } = yield* prepareOrder
         const tokenWith = (...scopes: ReadonlyArray<"product:read" | "product:write" | "license:read">) =>
           Effect.map(client["api-keys"].create({ payload: { name: "Sales", scopes } }), ({ token }) => token)
-        yield* atConsole(
+        yield* withPerson(
           skip,
           async (person) => {
             await person.opens(`/orders/${order.id}`, `Order ${number}`)
@@ -108,7 +111,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           },
           { token: yield* tokenWith("product:read") }
         )
-        yield* atConsole(
+        yield* withPerson(
           skip,
           async (person) => {
             await person.opens(`/orders/${order.id}`, `Order ${number}`)

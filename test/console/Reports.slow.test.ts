@@ -6,7 +6,7 @@ import { Refusals } from "../../src/activities/Refusals.ts"
 import { Validations } from "../../src/runtime/Validations.ts"
 import { codeOf, issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer, type Person } from "./Browser.ts"
+import { atConsole, consoleLayer, type Person, withPerson } from "./Browser.ts"
 
 const minutes = 5 * 60_000
 
@@ -51,7 +51,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
       Effect.gen(function* () {
         const { product_id } = yield* prepare
         yield* issue()
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/?product_id=${product_id}`, "Overview")
           const told = async (name: string, text: string) =>
             await chart(person, name).getByText(text, { exact: true }).waitFor()
@@ -115,7 +115,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
         const { id } = yield* prepare
         for (const format of ["CSV", "JSON", "PDF"]) {
           const saved = { id: "", digest: "" }
-          yield* atConsole(skip, async (person) => {
+          yield* withPerson(skip, async (person) => {
             await person.opens(`/reports/ledger?license_id=${id}`, "Ledger")
             await person.click("Export")
             await person.choose(
@@ -227,7 +227,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
       Effect.gen(function* () {
         const { client } = yield* TestServer
         const made = yield* client.reports.createExport({ payload: { report_kind: "usage-summary" } })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           const state = { status: "processing" }
           await person.page.route(`**/reports/exports/${made.id}`, async (route) => {
             if (route.request().resourceType() === "document") return await route.continue()
@@ -249,7 +249,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
   it.effect(
     "says beside its field what is wrong with an export",
     ({ skip }) =>
-      atConsole(skip, async (person) => {
+      withPerson(skip, async (person) => {
         await person.opens("/reports/exports?kind=license-audit", "Exports")
         await person.click("Export")
         await person.sees("License’s id is needed.")

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
-import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
+import { atConsole, consoleLayer, looks, type Person, withPerson } from "./Browser.ts"
 import { recordPurchase } from "./Purchase.ts"
 import { nameOf, type Screen, screens } from "./Screens.ts"
 
@@ -36,33 +36,33 @@ const prepare = Effect.gen(function* () {
   yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", format: "csv" } })
 })
 
-/** Looks at every screen, and at one dialog. */
+/** Looks at every screen in each look, and at one dialog. */
 const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>) => {
   const found: Array<string> = []
-  const look = async (name: string) => {
-    found.push(...(await person.violations()).map((violation) => `${name}: ${violation}`))
-    const pixels = await person.overflow()
-    if (pixels > 0) found.push(`${name} is ${pixels} pixels too wide`)
-  }
+  const examine = (name: string) =>
+    person.inLooks(looks, async (look) => {
+      const where = `${name}, ${JSON.stringify(look)}`
+      found.push(...(await person.violations()).map((violation) => `${where}: ${violation}`))
+      const pixels = await person.overflow()
+      if (pixels > 0) found.push(`${where} is ${pixels} pixels too wide`)
+    })
   for (const screen of all) {
     await person.opens(...screen)
-    await look(nameOf(screen))
+    await examine(nameOf(screen))
   }
   await person.click("New webhook")
-  await look("dialog")
+  await examine("dialog")
   assert.deepStrictEqual(found, [])
 }
 
 layer(consoleLayer, { timeout: minutes })("The console", (it) => {
-  const looks: ReadonlyArray<Look> = [{}, { dark: true }, { width: 390 }]
-
   it.effect(
     "has no screen that axe finds fault with: light, dark, and on a phone",
     ({ skip }) =>
       Effect.gen(function* () {
         yield* prepare
         const all = yield* screens
-        for (const look of looks) yield* atConsole(skip, (person) => lookAtAll(person, all), look)
+        yield* withPerson(skip, (person) => lookAtAll(person, all))
       }),
     minutes
   )
@@ -130,7 +130,7 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
     ({ skip }) =>
       Effect.gen(function* () {
         const { id } = yield* issue({}, { customer_name: "Alan Turing" })
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses/${id}`, "Alan Turing")
           await person.click("Extend")
           await person.fill("Or until the end of", "2020-01-01")
@@ -153,7 +153,7 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
         const { client } = yield* TestServer
         const { id } = yield* client.customers.create({ payload: { name: "Linus", code: "linus" } })
         const params = { id }
-        yield* atConsole(skip, async (person) => {
+        yield* withPerson(skip, async (person) => {
           await person.opens(`/customers/${id}`, "Linus")
           await person.click("Edit")
           await Effect.runPromise(

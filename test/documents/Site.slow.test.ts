@@ -1,8 +1,8 @@
 /**
- * The documentation site as `npm run docs` builds it, and the light reference page, in a browser: search, reference, a request from
- * its form, the size of the first view, nothing from other origins. A machine without Chromium skips the tests in it.
+ * The package's documentation site, and the light reference page, in a browser: search, reference, a request from its form, the
+ * size of the first view, nothing from other origins. A machine without Chromium skips the tests in it.
  */
-import { execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,16 +10,17 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { TestContext } from "vitest"
-import { findChromium, openPage, type Page } from "../support/Browser.ts"
+import { type Page, Reader } from "../support/Browser.ts"
 import { Database } from "../support/Database.ts"
 import { untilReady } from "../support/Http.ts"
+import { unpack } from "../support/Packed.ts"
 import { masterKey, PublishedSite, TestServer } from "../support/TestServer.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
-const minutes = 5 * 60_000
+const minutes = 20 * 60_000
 const firstViewMax = 300_000
 
-/** The built site. */
+/** The site of the package. */
 class Site extends Context.Service<Site, { readonly folder: string }>()("licensing/test/Site") {
   static readonly layer = Layer.effect(
     Site,
@@ -28,27 +29,25 @@ class Site extends Context.Service<Site, { readonly folder: string }>()("licensi
         Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-site-"))),
         (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
       )
-      yield* Effect.callback<void, Error>((resume) => {
-        const args = ["infra/scripts/pages.ts", "--out", folder]
-        execFile(process.execPath, args, { cwd: root }, (failure, out, error) =>
-          resume(failure === null ? Effect.void : Effect.fail(new Error(`${out}\n${error}`)))
-        )
-      })
+      yield* unpack("package/dist/site", folder)
       return { folder }
     }).pipe(Effect.orDie)
   )
 }
 
-const folderOf = (folder: string) => Layer.succeed(PublishedSite, pathToFileURL(`${folder}/`))
-const withSite = Layer.unwrap(
-  Effect.map(Site, ({ folder }) => TestServer.layer.pipe(Layer.provide(folderOf(folder)), Layer.fresh))
-).pipe(Layer.provideMerge(Site.layer))
+const published = Layer.effect(
+  PublishedSite,
+  Effect.map(Site, ({ folder }) => pathToFileURL(`${folder}/`))
+)
+const withSite = TestServer.layer.pipe(
+  Layer.provide(published),
+  Layer.fresh,
+  Layer.provideMerge(Site.layer),
+  Layer.provideMerge(Reader.layer)
+)
 
-/** A page of the browser, or the test is skipped. */
-const page = Effect.fnUntraced(function* ({ skip }: TestContext) {
-  const chromium = yield* findChromium
-  return chromium === undefined ? skip("this machine lacks chromium") : yield* openPage(chromium)
-})
+/** The page, or the test is skipped. */
+const page = ({ skip }: TestContext) => Effect.map(Reader, ({ page }) => page ?? skip("this machine lacks chromium"))
 
 /** The page was complete with its own origin alone, within the limit, and the browser has nothing to complain of. */
 const assertSmallAndOwn = Effect.fnUntraced(function* ({ loaded }: Page, origin: string) {
@@ -270,25 +269,28 @@ const denoService = Effect.fnUntraced(function* (database: string) {
   })
 })
 
-layer(TestServer.layer, { timeout: minutes, excludeTestServices: true })("The light reference page", (it) => {
-  it.effect(
-    "is small, finds operations and sends requests",
-    (context) =>
-      Effect.gen(function* () {
-        const { adminToken, baseUrl, send } = yield* TestServer
-        const browser = yield* page(context)
-        yield* untilReady(send({ path: "/docs/" }))
-        yield* browser.open(`${baseUrl}/docs`)
-        yield* assertSmallAndOwn(browser, baseUrl)
-        yield* browser.evaluate(
-          `{ const input = document.querySelector("#find"); input.value = "list products"
+layer(Layer.merge(TestServer.layer, Layer.fresh(Reader.layer)), { timeout: minutes, excludeTestServices: true })(
+  "The light reference page",
+  (it) => {
+    it.effect(
+      "is small, finds operations and sends requests",
+      (context) =>
+        Effect.gen(function* () {
+          const { adminToken, baseUrl, send } = yield* TestServer
+          const browser = yield* page(context)
+          yield* untilReady(send({ path: "/docs/" }))
+          yield* browser.open(`${baseUrl}/docs`)
+          yield* assertSmallAndOwn(browser, baseUrl)
+          yield* browser.evaluate(
+            `{ const input = document.querySelector("#find"); input.value = "list products"
              input.dispatchEvent(new Event("input", { bubbles: true })) }`
-        )
-        const visible = `[...document.querySelectorAll("section")].filter(({ hidden }) => !hidden).map(({ id }) => id).join()`
-        assert.strictEqual(yield* browser.evaluate(visible), "listProducts")
-        assert.match(yield* tryIt(browser, listProducts, adminToken), /^200 OK/)
-        assert.match(yield* tryIt(browser, `"path":"/api/v1/me"`, "wrong"), /^401/)
-      }).pipe(Effect.scoped),
-    minutes
-  )
-})
+          )
+          const visible = `[...document.querySelectorAll("section")].filter(({ hidden }) => !hidden).map(({ id }) => id).join()`
+          assert.strictEqual(yield* browser.evaluate(visible), "listProducts")
+          assert.match(yield* tryIt(browser, listProducts, adminToken), /^200 OK/)
+          assert.match(yield* tryIt(browser, `"path":"/api/v1/me"`, "wrong"), /^401/)
+        }).pipe(Effect.scoped),
+      minutes
+    )
+  }
+)

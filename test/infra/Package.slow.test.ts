@@ -2,7 +2,7 @@
  * The package that `npm pack` makes, unpacked into a fresh project: its content, its declarations, the code of the guides on Node and
  * on Deno, bundles for browsers, and the service that it starts. It uses no network: the project's dependencies are linked.
  */
-import { execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import {
   chmodSync,
   mkdirSync,
@@ -22,20 +22,16 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { publint } from "publint"
 import { rolldown } from "rolldown"
+import { run } from "../support/BuiltOnce.ts"
 import { freePort } from "../support/FreePort.ts"
+import { packed, unpack } from "../support/Packed.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const bin = (name: string) => join(root, "node_modules/.bin", name)
-const minutes = 10 * 60_000
+const minutes = 20 * 60_000
 
-/** Runs a program in a folder; fails with its output. */
-const run = (folder: string, program: string, args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
-  Effect.callback<string, Error>((resume) => {
-    const options = { cwd: folder, env: { ...process.env, ...env }, maxBuffer: 2 ** 26 }
-    execFile(program, args, options, (failure, out, error) => {
-      resume(failure === null ? Effect.succeed(out) : Effect.fail(new Error(`${failure.message}\n${out}\n${error}`)))
-    })
-  })
+/** The compiler. Each further thread would check the declarations of all packages again. */
+const tsc = (folder: string, ...args: ReadonlyArray<string>) => run(folder, bin("tsc"), ["--checkers", "1", ...args])
 
 /** A project with the unpacked package and nothing else of its own. */
 class Project extends Context.Service<
@@ -51,17 +47,16 @@ class Project extends Context.Service<
       )
       // Started by root, the included database runs as another user.
       chmodSync(folder, 0o755)
-      const packed = yield* run(root, "npm", ["pack", "--json", "--pack-destination", folder])
-      const [{ filename, files }] = JSON.parse(packed.slice(packed.indexOf("[\n")))
       const home = join(folder, "node_modules/licensing-service")
       mkdirSync(home, { recursive: true })
-      yield* run(folder, "tar", ["-xzf", filename, "-C", home, "--strip-components=1"])
+      yield* unpack("package", home)
       for (const name of readdirSync(join(root, "node_modules"))) {
         if (!name.startsWith(".")) symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name))
       }
       writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }))
-      const paths = files.map(({ path }: { readonly path: string }) => path)
-      return { folder, home, files: paths, tarball: readFileSync(join(folder, filename)) }
+      const made = yield* packed
+      const files: ReadonlyArray<string> = JSON.parse(readFileSync(join(made, "files.json"), "utf8"))
+      return { folder, home, files, tarball: readFileSync(join(made, "package.tgz")) }
     }).pipe(Effect.orDie)
   )
 }
@@ -185,14 +180,14 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
         ...{ allowImportingTsExtensions: true, types: ["node"], lib: ["esnext", "dom"], skipLibCheck: false }
       }
       writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }))
-      yield* run(folder, bin("tsc"), ["-p", "."])
+      yield* tsc(folder, "-p", ".")
       // The kit's own declarations need nothing but the browser's.
       const alone = { ...compilerOptions, types: [] }
       const names = `import { LicenseKit } from "licensing-service/kit"\nexport const open = LicenseKit.open\n`
       mkdirSync(join(folder, "alone"), { recursive: true })
       writeFileSync(join(folder, "alone/kit.ts"), names)
       writeFileSync(join(folder, "alone/tsconfig.json"), JSON.stringify({ compilerOptions: alone, include: ["*.ts"] }))
-      yield* run(folder, bin("tsc"), ["-p", "alone"])
+      yield* tsc(folder, "-p", "alone")
     })
   )
 
@@ -207,7 +202,7 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
         client.createProduct({ payload: { name: "P", colour: "red" } })`
       )
       const options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "esnext"]
-      const { message } = yield* Effect.flip(run(folder, bin("tsc"), [...options, "wrong/wrong.ts", "--ignoreConfig"]))
+      const { message } = yield* Effect.flip(tsc(folder, ...options, "wrong/wrong.ts", "--ignoreConfig"))
       assert.match(message, /'colour' does not exist in type/)
     })
   )

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 
 const chromiums = ["chromium", "chromium-browser", "google-chrome"]
 
@@ -75,6 +75,17 @@ export const openPage = Effect.fnUntraced(function* (program: string) {
   )
   return yield* Effect.promise(() => pageOf(connect(child)))
 })
+
+/** A page for a group of tests, of which each opens an address first. Undefined if this machine has no browser. */
+export class Reader extends Context.Service<Reader, { readonly page: Page | undefined }>()("licensing/test/Reader") {
+  static readonly layer = Layer.effect(
+    Reader,
+    Effect.gen(function* () {
+      const chromium = yield* findChromium
+      return { page: chromium === undefined ? undefined : yield* openPage(chromium) }
+    })
+  )
+}
 
 const connect = (child: ChildProcess) => {
   const [, , , input, output] = child.stdio as unknown as [null, null, null, Writable, Readable]

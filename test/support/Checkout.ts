@@ -59,9 +59,15 @@ export const running = (folder: string, command: string, env: Record<string, str
     return { said, until }
   })
 
-/** Without the settings of the one who runs the tests. */
-const environment = () =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LICENSING_|npm_|VITEST|NODE_)/.test(name)))
+/**
+ * Without the settings of the one who runs the tests. Node keeps compiled modules by their place relative to the packages, so every
+ * process in every such folder finds them.
+ */
+const environment = () => ({
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LICENSING_|npm_|VITEST|NODE_)/.test(name))),
+  NODE_COMPILE_CACHE: "node_modules/.cache/compiled",
+  NODE_COMPILE_CACHE_PORTABLE: "1"
+})
 
 /** Runs a script in the folder; gives what it prints. */
 export const execute = (folder: string, script: string, env: Record<string, string> = {}): string => {
