@@ -171,7 +171,7 @@ CREATE INDEX customers_address_page ON customers USING btree (lower(email), crea
 CREATE INDEX customers_metadata ON customers USING gin (metadata jsonb_path_ops) WITH (fastupdate=off) WHERE (metadata <> '{}'::jsonb);
 CREATE INDEX customers_name_page ON customers USING btree (name, id);
 CREATE INDEX customers_page ON customers USING btree (created_at DESC, id DESC);
-CREATE INDEX customers_search ON customers USING gin (search_grams(search_text(name, email))) WITH (fastupdate='on', gin_pending_list_limit='256');
+CREATE INDEX customers_search ON customers USING gin (search_grams(search_text(name, email))) WITH (fastupdate=off);
 
 -- Subscriptions and orders
 
@@ -299,7 +299,7 @@ CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);
 CREATE INDEX licenses_policy_page ON licenses USING btree (policy_id, created_at DESC, id DESC);
 CREATE INDEX licenses_product_customer ON licenses USING btree (product_id, customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
 CREATE INDEX licenses_product_page ON licenses USING btree (product_id, created_at DESC, id DESC);
-CREATE INDEX licenses_search ON licenses USING gin (search_grams(search_text(customer_name, customer_email))) WITH (fastupdate='on', gin_pending_list_limit='256');
+CREATE INDEX licenses_search ON licenses USING gin (search_grams(search_text(customer_name, customer_email))) WITH (fastupdate=off);
 CREATE INDEX licenses_subscription_page ON licenses USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
 
 CREATE TABLE license_features (
