@@ -1,7 +1,7 @@
 /**
  * The deadline of requests on the framework path. A request that has begun its commit, or whose license's actor decides, is not
  * given up: its outcome is reported. Any other is answered at its deadline, and ends in the background: its statement is
- * canceled, its transaction is rolled back, and it leaves every queue that it waits in.
+ * canceled, its transaction is rolled back, and it leaves every queue that it waits in. So does one whose client has gone.
  */
 import { Clock, Context, Effect, Exit, type Fiber, FiberSet, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
@@ -39,38 +39,43 @@ export const makeDeadlines = Effect.gen(function* () {
 
   const underDeadline = <A, E, R>(application: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((parent) =>
-      Effect.callback<A, E>((resume) => {
-        const deadline: Deadline = { committing: false, givenUp: false }
-        const handled = Effect.onExit(application, () =>
-          Effect.withFiber((fiber) => Effect.sync(() => tellRoute(fiber, parent)))
-        )
-        const provided = Effect.provideContext(
-          handled,
-          Context.add(parent.context, Deadline, deadline) as Context.Context<R>
-        )
-        const fiber = fork(provided)
-        const request: Running = {
-          at: clock.currentTimeMillisUnsafe() + timeoutMillis,
-          deadline,
-          giveUp: () => {
+      // The framework's fiber cannot be interrupted around the route, which runs in a fiber of its own here.
+      Effect.interruptible(
+        Effect.callback<A, E>((resume) => {
+          const deadline: Deadline = { committing: false, givenUp: false }
+          const handled = Effect.onExit(application, () =>
+            Effect.withFiber((fiber) => Effect.sync(() => tellRoute(fiber, parent)))
+          )
+          const provided = Effect.provideContext(
+            handled,
+            Context.add(parent.context, Deadline, deadline) as Context.Context<R>
+          )
+          const fiber = fork(provided)
+          const request: Running = {
+            at: clock.currentTimeMillisUnsafe() + timeoutMillis,
+            deadline,
+            giveUp: () => {
+              deadline.givenUp = true
+              requests.delete(request)
+              tellRoute(fiber, parent)
+              resume(Exit.die(new DeadlinePassed()))
+              fiber.interruptUnsafe()
+            }
+          }
+          requests.add(request)
+          startLateCheck()
+          fiber.addObserver((exit) => {
+            requests.delete(request)
+            resume(exit)
+          })
+          return Effect.sync(() => {
+            if (deadline.committing) return
             deadline.givenUp = true
             requests.delete(request)
-            tellRoute(fiber, parent)
-            resume(Exit.die(new DeadlinePassed()))
             fiber.interruptUnsafe()
-          }
-        }
-        requests.add(request)
-        startLateCheck()
-        fiber.addObserver((exit) => {
-          requests.delete(request)
-          resume(exit)
+          })
         })
-        return Effect.sync(() => {
-          requests.delete(request)
-          fiber.interruptUnsafe()
-        })
-      })
+      )
     )
 
   return <A, E, R>(application: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | HttpServerRequest.HttpServerRequest> =>

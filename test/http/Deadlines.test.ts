@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { isDeadlinePassed, makeDeadlines } from "../../src/http/Deadlines.ts"
 import { withoutDeadline } from "../../src/postgres/Deadline.ts"
 import { DatabaseProxy } from "../support/Database.ts"
-import { assertAnswered, assertRefused, untilReady } from "../support/Http.ts"
+import { assertAnswered, assertRefused, hold, untilReady } from "../support/Http.ts"
 import { makeMetered } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
@@ -119,6 +119,19 @@ layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the datab
     })
   )
 })
+
+it.live(
+  "A service stops although the body of a request never ends",
+  () =>
+    Effect.gen(function* () {
+      const { adminToken, port, send } = yield* TestServer
+      const begun = `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${adminToken}\r\n`
+      yield* hold(port, `${begun}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`)
+      // The service has received what was sent before.
+      assertAnswered(yield* send({ path: "/api/v1/products" }), 200)
+    }).pipe(Effect.provide(TestServer.layerWith({ requestTimeoutSeconds: 300 }))),
+  120_000
+)
 
 it.effect(
   "A request is not given up while it waits for something that has a limit of its own, as a document that is made",
