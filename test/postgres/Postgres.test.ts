@@ -74,7 +74,8 @@ layer(Database.layer)("the database client", (it) => {
   it.effect("cancels the statement of an interrupted fiber on the server", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const running = sql`SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(61)%' AND state = 'active'`
+      const running = sql`SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep(61)%' AND state = 'active'`
       const fiber = yield* Effect.forkChild(sql`SELECT pg_sleep(61)`)
       yield* Effect.repeat(running, { until: (rows) => rows.length === 1 })
       yield* Fiber.interrupt(fiber)

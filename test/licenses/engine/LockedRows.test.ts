@@ -2,18 +2,34 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { openSession } from "../../../src/postgres/Postgres.ts"
-import { Database } from "../../support/Database.ts"
-import { assertRefused } from "../../support/Http.ts"
+import { Database, untilBlocked } from "../../support/Database.ts"
+import { type Answer, assertRefused } from "../../support/Http.ts"
 import { makeMetered } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
-/** A refusal comes within 5 seconds. The rest is for a busy machine; a statement that only its own limit ends takes 30. */
-const refusedMillisMax = 20_000
-/** Other licenses wait for one lock timeout of a commit, not for that of other statements, which is 4 seconds. */
+/** Within 5 seconds, as docs/OPERATIONS.md says. */
+const refusedMillisMax = 5_000
+/** On a busy machine an answer may come late. It does not do so each time. */
+const attemptsMax = 4
+/** The rest is for a busy machine: a statement waits for a lock for 4 seconds. */
 const otherMillisMax = 3_500
+/** Other licenses wait for a commit that waits for the lock, a quarter of a second, and not for the retries after it, 2 seconds. */
+const overtakingMillisMax = 1_500
 
-/** What most waits were like, on a machine that stands still from time to time. */
-const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1]!
+type Timed = readonly [took: Duration.Duration, answer: Answer]
+
+/** Sends it until it is refused in time. */
+const refusedSoon = Effect.fnUntraced(function* <R>(request: Effect.Effect<Timed, never, R>) {
+  const times: Array<number> = []
+  while (times.length < attemptsMax) {
+    const [took, answer] = yield* request
+    assertRefused(answer, 503, "NOT_READY")
+    assert.strictEqual(answer.headers["retry-after"], "1")
+    times.push(Duration.toMillis(took))
+    if (Math.min(...times) < refusedMillisMax) return
+  }
+  assert.fail(`Refused after ${times} milliseconds.`)
+})
 
 layer(TestServer.layer, { excludeTestServices: true, timeout: 120_000 })(
   "A lock that another transaction holds",
@@ -42,40 +58,50 @@ layer(TestServer.layer, { excludeTestServices: true, timeout: 120_000 })(
     it.effect("on a license refuses changes of that license with 503, and no other license waits for it", () =>
       Effect.gen(function* () {
         const { send } = yield* TestServer
-        const [locked, ...others] = [yield* makeMetered, yield* makeMetered, yield* makeMetered, yield* makeMetered]
-        const waits: Array<number> = []
-        yield* whileLocked(
-          `SELECT FROM licenses WHERE id = '${locked.license.id}' FOR UPDATE`,
-          Effect.gen(function* () {
-            const refused = yield* Effect.forkChild(
-              Effect.all(
-                [0, 1, 2].map((index) => consume(locked.license_key, `locked-${index}`)),
-                { concurrency: 3 }
-              )
+        const others = [yield* makeMetered, yield* makeMetered, yield* makeMetered]
+        const held = [yield* makeMetered, yield* makeMetered, yield* makeMetered] as const
+        let events = 0
+        const consumeOthers = Effect.forEach(
+          others,
+          (other) =>
+            Effect.map(consume(other.license_key, `other-${++events}`), ([took, { status, text }]) => {
+              assert.strictEqual(status, 200, text)
+              return Duration.toMillis(took)
+            }),
+          { concurrency: 3 }
+        )
+        /** The longest wait of another license that begins while a commit waits for the lock, and the refusal. */
+        const overtake = Effect.fnUntraced(function* (license_key: string) {
+          while (true) {
+            const refused = yield* Effect.forkChild(consume(license_key, `locked-${++events}`))
+            const isWaiting = yield* Effect.raceFirst(
+              Effect.as(untilBlocked, true),
+              Effect.as(Fiber.await(refused), false)
             )
-            for (let index = 0; index < 40; index++) {
-              const answers = yield* Effect.forEach(others, (other) => consume(other.license_key, `other-${index}`), {
-                concurrency: 3
-              })
-              for (const [took, { status, text }] of answers) {
-                assert.strictEqual(status, 200, text)
-                waits.push(Duration.toMillis(took))
-              }
-            }
-            for (const [took, answer] of yield* Fiber.join(refused)) {
+            if (!isWaiting) continue
+            const waits = yield* consumeOthers
+            return { refused, wait: Math.max(...waits) }
+          }
+        })
+        yield* whileLocked(
+          `SELECT FROM licenses WHERE id IN (${held.map(({ license }) => `'${license.id}'`)}) FOR UPDATE`,
+          Effect.gen(function* () {
+            const found = yield* Effect.forEach(held, ({ license_key }) => overtake(license_key))
+            assert.isBelow(Math.min(...found.map(({ wait }) => wait)), overtakingMillisMax)
+            const times: Array<number> = []
+            for (const { refused } of found) {
+              const [took, answer] = yield* Fiber.join(refused)
               assertRefused(answer, 503, "NOT_READY")
-              assert.strictEqual(answer.headers["retry-after"], "1")
-              assert.isBelow(Duration.toMillis(took), refusedMillisMax)
+              times.push(Duration.toMillis(took))
             }
-            const path = `/api/v1/licenses/${locked.license.id}`
-            const [took, suspended] = yield* Effect.timed(send({ method: "POST", path: `${path}/suspend` }))
-            assertRefused(suspended, 503, "NOT_READY")
-            assert.isBelow(Duration.toMillis(took), refusedMillisMax)
+            assert.isBelow(Math.min(...times), refusedMillisMax)
+            const { license } = held[0]
+            const path = `/api/v1/licenses/${license.id}`
+            yield* refusedSoon(Effect.timed(send({ method: "POST", path: `${path}/suspend` })))
             assert.strictEqual((yield* send({ path })).status, 200)
           })
         )
-        assert.isBelow(median(waits), otherMillisMax)
-        const [, { status, json }] = yield* consume(locked.license_key, "locked-0")
+        const [, { status, json }] = yield* consume(held[0].license_key, "afterwards")
         assert.strictEqual(status, 200)
         // None of the refused consumptions was counted.
         const { features } = (json as { data: { features: Array<{ code: string; consumed: number }> } }).data
@@ -96,12 +122,10 @@ layer(TestServer.layer, { excludeTestServices: true, timeout: 120_000 })(
               headers: { authorization: `License ${locked.license_key}` },
               body: { fingerprint: "a machine" }
             })
-            const [refused, [took, consumed]] = yield* Effect.all(
-              [Effect.timed(deactivate), consume(other.license_key, "first")],
+            const [, [took, consumed]] = yield* Effect.all(
+              [refusedSoon(Effect.timed(deactivate)), consume(other.license_key, "first")],
               { concurrency: 2 }
             )
-            assertRefused(refused[1], 503, "NOT_READY")
-            assert.isBelow(Duration.toMillis(refused[0]), refusedMillisMax)
             assert.strictEqual(consumed.status, 200)
             assert.isBelow(Duration.toMillis(took), otherMillisMax)
           })
@@ -146,11 +170,8 @@ layer(TestServer.layer, { excludeTestServices: true, timeout: 120_000 })(
         yield* whileLocked(
           "SELECT FROM event_sequence FOR UPDATE",
           Effect.gen(function* () {
-            const answers = yield* Effect.all([consume(license_key, "first"), Effect.timed(rename)], { concurrency: 2 })
-            for (const [took, answer] of answers) {
-              assertRefused(answer, 503, "NOT_READY")
-              assert.isBelow(Duration.toMillis(took), refusedMillisMax)
-            }
+            const changes = [consume(license_key, "first"), Effect.timed(rename)]
+            yield* Effect.all(changes.map(refusedSoon), { concurrency: 2 })
           })
         )
         assert.strictEqual((yield* consume(license_key, "first"))[1].status, 200)

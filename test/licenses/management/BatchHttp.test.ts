@@ -72,7 +72,7 @@ layer(TestServer.layer, { timeout: 120_000 })("A batch", (it) => {
         SELECT EXISTS (SELECT FROM pg_locks stored WHERE stored.pid = waits.pid AND stored.granted
           AND stored.relation = 'idempotent_answers'::regclass AND stored.mode = 'RowExclusiveLock') AS stores
         FROM pg_locks waits JOIN pg_stat_activity activity USING (pid)
-        WHERE NOT waits.granted AND activity.query LIKE '%UPDATE event_sequence%'`
+        WHERE NOT waits.granted AND activity.datname = current_database() AND activity.query LIKE '%UPDATE event_sequence%'`
       const [found] = yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
       assert.deepStrictEqual(found, { stores: true })
       yield* release
