@@ -1,26 +1,36 @@
 /** What several test files need built from the sources: built by the first that asks, and kept in node_modules/.cache. */
 import { execFile, execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync
+} from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
-import { Effect, Redacted } from "effect"
-import { inject } from "vitest"
-import { openSession } from "../../src/postgres/Postgres.ts"
+import { Effect, Exit } from "effect"
+import { pauseFor } from "../../src/postgres/Transactions.ts"
 
-const root = fileURLToPath(new URL("../../", import.meta.url))
-const home = join(root, "node_modules/.cache/tests")
+const checkout = fileURLToPath(new URL("../../", import.meta.url))
 const staleMillis = 86_400_000
+const lockPauseMillis = 100
 
-/** Changes with the path or content of any of these files, and with the packages. */
-const digestOf = (sources: ReadonlyArray<string>): string => {
-  const paths = ["package.json", "package-lock.json", ...sources]
+/** Changes with the path or content of any of these files, with the packages, and with Node. */
+const digestOf = (root: string, sources: ReadonlyArray<string>): string => {
+  const paths = ["package.json", "package-lock.json", "tsconfig.json", ...sources]
   const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", ...paths], {
     cwd: root,
     encoding: "utf8",
     maxBuffer: 2 ** 26
   })
-  const hash = createHash("sha256")
+  const hash = createHash("sha256").update(process.version)
   for (const path of [...new Set(listed.split("\0"))].sort()) {
     if (path === "" || !existsSync(join(root, path))) continue
     const content = readFileSync(join(root, path))
@@ -29,8 +39,8 @@ const digestOf = (sources: ReadonlyArray<string>): string => {
   return hash.digest("hex").slice(0, 16)
 }
 
-/** Earlier builds, which no running test uses. */
-const removeStale = (name: string): void => {
+/** Builds that no test has used for a day. */
+const removeStale = (home: string, name: string): void => {
   for (const other of readdirSync(home)) {
     const path = join(home, other)
     if (other.startsWith(`${name}-`) && Date.now() - statSync(path).mtimeMs > staleMillis)
@@ -38,29 +48,51 @@ const removeStale = (name: string): void => {
   }
 }
 
-/** The folder that `build` fills from the sources, which are paths as git takes them. */
-export const builtOnce = (
-  name: string,
-  sources: ReadonlyArray<string>,
-  build: (folder: string) => Effect.Effect<unknown, Error>
-): Effect.Effect<string> =>
+/** A lock of the file system, which ends with its process: other runs of the checkout have other database servers. */
+const lock = (path: string) =>
   Effect.gen(function* () {
-    const folder = join(home, `${name}-${digestOf(sources)}`)
-    // The others wait; the lock ends with its process.
-    const session = yield* openSession(Redacted.make(inject("database").url))
-    yield* session.values("SELECT pg_advisory_lock(hashtextextended($1, 0))", [folder])
-    if (existsSync(folder)) return folder
-    mkdirSync(home, { recursive: true })
-    removeStale(name)
-    const partial = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(`${folder}.`)),
-      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+    const file = yield* Effect.acquireRelease(
+      Effect.sync(() => new DatabaseSync(path, { timeout: 0 })),
+      (opened) => Effect.sync(() => opened.close())
     )
-    yield* build(partial)
-    // Another run of the same checkout has another server, and perhaps the same build.
-    if (!existsSync(folder)) renameSync(partial, folder)
-    return folder
-  }).pipe(Effect.scoped, Effect.orDie)
+    const isTaken = Effect.sync(() => {
+      try {
+        file.exec("BEGIN EXCLUSIVE")
+        return true
+      } catch {
+        return false
+      }
+    })
+    while (!(yield* isTaken)) yield* pauseFor(lockPauseMillis)
+  })
+
+type Build = (folder: string) => Effect.Effect<unknown, Error>
+
+/** The builds of a checkout, which are kept in `home`. */
+export const buildsOf =
+  (root: string, home: string) =>
+  (name: string, sources: ReadonlyArray<string>, build: Build): Effect.Effect<string> =>
+    Effect.gen(function* () {
+      mkdirSync(home, { recursive: true })
+      yield* lock(join(home, `${name}.lock`))
+      const folder = join(home, `${name}-${digestOf(root, sources)}`)
+      if (existsSync(folder)) {
+        utimesSync(folder, new Date(), new Date())
+        return folder
+      }
+      removeStale(home, name)
+      const partial = mkdtempSync(`${folder}.`)
+      yield* Effect.onExit(build(partial), (exit) =>
+        Effect.sync(() => Exit.isFailure(exit) && rmSync(partial, { recursive: true, force: true }))
+      )
+      // Of sources that changed meanwhile: nobody else uses it.
+      if (folder !== join(home, `${name}-${digestOf(root, sources)}`)) return partial
+      renameSync(partial, folder)
+      return folder
+    }).pipe(Effect.scoped, Effect.orDie)
+
+/** The folder that `build` fills from the sources, which are paths as git takes them. */
+export const builtOnce = buildsOf(checkout, join(checkout, "node_modules/.cache/tests"))
 
 /** Runs a program in a folder; fails with its output. */
 export const run = (folder: string, program: string, args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
