@@ -12,7 +12,8 @@ import { HoldLimit } from "../../src/postgres/Transactions.ts"
  * On a busy machine a test's process may stand still for seconds, which the service takes for frozen after one. What tests that,
  * starts processes.
  */
-export const layerPatient = Layer.succeed(HoldLimit, 30_000)
+export const patientMillis = 30_000
+export const layerPatient = Layer.succeed(HoldLimit, patientMillis)
 
 const createDatabase = (template: () => string) =>
   Effect.gen(function* () {
@@ -109,16 +110,39 @@ export class DatabaseProxy extends Context.Service<
   ).pipe(Layer.provide(Database.layerUrl))
 }
 
-/**
- * Waits until a session of the test's database waits for a lock, and returns its process. The server's views also show the
- * sessions of other test files, which run at the same time.
- */
-export const untilBlocked = Effect.gen(function* () {
+/** Waits until a session of the test's database waits for a lock that fulfils the condition, and returns its process. */
+export const untilBlockedOn = Effect.fnUntraced(function* (condition: string) {
   const sql = yield* SqlClient.SqlClient
+  // The server's views also show the sessions of other test files, which run at the same time.
   const blocked = sql<{ pid: number }>`
-    SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted`
+    SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE datname = current_database() AND NOT granted AND ${sql.literal(condition)}`
   const [first] = yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
   return first!.pid
+})
+
+export const untilBlocked = untilBlockedOn("TRUE")
+
+let recorded = 0
+
+/**
+ * Records the value of a setting in each transaction that changes a table, as "UPDATE ON devices", and returns the values so far.
+ * A test of a time limit needs no transaction that takes longer.
+ */
+export const recordSetting = Effect.fnUntraced(function* (setting: string, change: string) {
+  const { url } = yield* Database
+  const name = `recorded_${++recorded}`
+  const run = (statement: string) => Effect.scoped(Effect.flatMap(openSession(url), ({ values }) => values(statement)))
+  yield* run(`CREATE TABLE ${name} (value text)`)
+  yield* run(`
+    CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO ${name} VALUES (current_setting('${setting}', true)); RETURN NULL;
+    END $$`)
+  yield* run(`CREATE TRIGGER ${name} AFTER ${change} FOR EACH STATEMENT EXECUTE FUNCTION ${name}()`)
+  const sql = yield* SqlClient.SqlClient
+  return Effect.map(sql<{ readonly value: string | null }>`SELECT DISTINCT value FROM ${sql(name)}`, (rows) =>
+    rows.map(({ value }) => value)
+  )
 })
 
 /** Runs a statement that takes a lock, and holds the lock until `release`, longer than the service's own transactions may. */

@@ -6,7 +6,7 @@ import { EventLog } from "../../src/events/EventLog.ts"
 import { tableOf } from "../../src/transfer/Columns.ts"
 import { Importing } from "../../src/transfer/Importing.ts"
 import { rowOf } from "../../src/transfer/LicenseUnits.ts"
-import { Database, holdLock } from "../support/Database.ts"
+import { Database, holdLock, recordSetting } from "../support/Database.ts"
 
 const layerImporting = Importing.layer.pipe(Layer.provide(EventLog.layer), Layer.provideMerge(Database.layer))
 
@@ -30,7 +30,10 @@ layer(layerImporting)("The rehearsal of an import", (it) => {
       const idle = sql`SELECT current_setting('idle_in_transaction_session_timeout') AS idle`
       assert.deepStrictEqual(yield* rehearse(Effect.andThen(write(units), idle)), [{ idle: "1min" }])
 
+      // An import holds only rows that nobody else knows, and parses others meanwhile.
+      const idleInImport = yield* recordSetting("idle_in_transaction_session_timeout", "INSERT ON customers")
       yield* write(units)
+      assert.deepStrictEqual(yield* idleInImport, ["10s"])
       const [{ last } = { last: undefined }] = yield* counter
       assert.strictEqual(last, Number(before[0]!["last"]) + 1)
     })

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { holdLock } from "../../support/Database.ts"
+import { holdLock, patientMillis, recordSetting } from "../../support/Database.ts"
 import { type Answer, assertAnswered, assertRefused } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
@@ -136,6 +136,20 @@ layer(TestServer.layer, { timeout: 120_000 })("A batch", (it) => {
           assert.strictEqual(data.license_id, license.id)
         }
       })
+  )
+
+  it.effect("may be computed for ten seconds until it locks the event counter", () =>
+    Effect.gen(function* () {
+      const { own } = yield* makeCatalog
+      const { feature_id: _, ...named } = own
+      const idle = "idle_in_transaction_session_timeout"
+      const [whileComputing, afterwards] = [
+        yield* recordSetting(idle, "INSERT ON licenses"),
+        yield* recordSetting(idle, "UPDATE ON event_sequence")
+      ]
+      assertAnswered(yield* post(Array(2).fill({ ...named, expires_at })), 201)
+      assert.deepStrictEqual([yield* whileComputing, yield* afterwards], [["10s"], [`${patientMillis / 1_000}s`]])
+    })
   )
 
   it.effect("is refused whole, with the index and the field of the first license that is refused", () =>
