@@ -19,6 +19,9 @@ const timeoutMillis = 3_000
  */
 const answeredMillisMax = timeoutMillis + 500 + 20_000
 
+/** Requests that a busy machine may decide too late when the database continues. */
+const lateMax = 3
+
 const Hanging = TestServer.layerOver({ requestTimeoutSeconds: timeoutMillis / 1_000 }).pipe(
   Layer.provideMerge(DatabaseProxy.layer)
 )
@@ -114,8 +117,15 @@ layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the datab
         items.filter(({ code }) => code.startsWith("given-up")),
         []
       )
-      // The same requests succeed now, those with a key, too.
-      for (const request of requests) assert.isBelow((yield* untilReady(send(request))).status, 300)
+      // The same requests succeed now, those with a key, too. Single ones may take a busy machine too long.
+      let refused = 0
+      for (const request of requests) {
+        const counted = Effect.tap(send(request), ({ status }) =>
+          Effect.sync(() => (refused += status === 503 ? 1 : 0))
+        )
+        assert.isBelow((yield* untilReady(counted)).status, 300)
+      }
+      assert.isAtMost(refused, lateMax)
     })
   )
 })

@@ -63,51 +63,60 @@ export class DatabaseProxy extends Context.Service<
   }
 >()("licensing/test/DatabaseProxy") {
   /** A new database behind the proxy. */
-  static readonly layer: Layer.Layer<DatabaseProxy | Database> = Layer.effectContext(
-    Effect.gen(function* () {
-      const { url } = yield* Database
-      const address = new URL(Redacted.value(url))
-      const [host, port] = [address.hostname, Number(address.port)]
-      const sockets = new Set<Socket>()
-      let held: Array<() => void> | undefined
-      const server = createServer((near) => {
-        const far = connect(port, host)
-        for (const [socket, other] of [
-          [near, far],
-          [far, near]
-        ] as const) {
-          sockets.add(socket)
-          socket.on("error", () => {})
-          socket.on("close", () => {
-            sockets.delete(socket)
-            other.destroy()
-          })
-          socket.on("data", (bytes) => (held === undefined ? other.write(bytes) : held.push(() => other.write(bytes))))
-        }
+  static readonly layer = DatabaseProxy.layerOf(Database.layerUrl)
+
+  /** A database without tables behind the proxy. */
+  static readonly layerEmpty = DatabaseProxy.layerOf(Database.layerUrlEmpty)
+
+  private static layerOf(database: Layer.Layer<Database>): Layer.Layer<DatabaseProxy | Database> {
+    return Layer.effectContext(
+      Effect.gen(function* () {
+        const { url } = yield* Database
+        const address = new URL(Redacted.value(url))
+        const [host, port] = [address.hostname, Number(address.port)]
+        const sockets = new Set<Socket>()
+        let held: Array<() => void> | undefined
+        const server = createServer((near) => {
+          const far = connect(port, host)
+          for (const [socket, other] of [
+            [near, far],
+            [far, near]
+          ] as const) {
+            sockets.add(socket)
+            socket.on("error", () => {})
+            socket.on("close", () => {
+              sockets.delete(socket)
+              other.destroy()
+            })
+            socket.on("data", (bytes) =>
+              held === undefined ? other.write(bytes) : held.push(() => other.write(bytes))
+            )
+          }
+        })
+        const listen = (at: number) =>
+          Effect.callback<void>((resume) => void server.listen(at, "127.0.0.1", () => resume(Effect.void)))
+        const disconnect = Effect.callback<void>((resume) => {
+          server.close(() => resume(Effect.void))
+          for (const socket of sockets) socket.destroy()
+        })
+        const thaw = Effect.sync(() => {
+          const writes = held ?? []
+          held = undefined
+          for (const write of writes) write()
+        })
+        const freeze = Effect.sync(() => {
+          held ??= []
+        })
+        yield* listen(0)
+        yield* Effect.addFinalizer(() => disconnect)
+        const own = (server.address() as { port: number }).port
+        address.host = `127.0.0.1:${own}`
+        return Context.make(DatabaseProxy, DatabaseProxy.of({ disconnect, reconnect: listen(own), freeze, thaw })).pipe(
+          Context.add(Database, Database.of({ url: Redacted.make(address.href) }))
+        )
       })
-      const listen = (at: number) =>
-        Effect.callback<void>((resume) => void server.listen(at, "127.0.0.1", () => resume(Effect.void)))
-      const disconnect = Effect.callback<void>((resume) => {
-        server.close(() => resume(Effect.void))
-        for (const socket of sockets) socket.destroy()
-      })
-      const thaw = Effect.sync(() => {
-        const writes = held ?? []
-        held = undefined
-        for (const write of writes) write()
-      })
-      const freeze = Effect.sync(() => {
-        held ??= []
-      })
-      yield* listen(0)
-      yield* Effect.addFinalizer(() => disconnect)
-      const own = (server.address() as { port: number }).port
-      address.host = `127.0.0.1:${own}`
-      return Context.make(DatabaseProxy, DatabaseProxy.of({ disconnect, reconnect: listen(own), freeze, thaw })).pipe(
-        Context.add(Database, Database.of({ url: Redacted.make(address.href) }))
-      )
-    })
-  ).pipe(Layer.provide(Database.layerUrl))
+    ).pipe(Layer.provide(database))
+  }
 }
 
 /** Waits until a session of the test's database waits for a lock that fulfils the condition, and returns its process. */

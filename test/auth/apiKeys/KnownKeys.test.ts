@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { ApiKeyCache } from "../../../src/auth/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "../../../src/auth/apiKeys/ApiKeys.ts"
 import { authorize, layerNode, layerOneNode, makeApiKey } from "../../support/Authentication.ts"
-import { holdLock, untilBlocked } from "../../support/Database.ts"
+import { holdLock, untilBlockedOn } from "../../support/Database.ts"
 import { Foundations } from "../../support/Services.ts"
 
 layer(layerOneNode)("Cached API keys", (it) => {
@@ -54,7 +54,7 @@ layer(layerOneNode)("Cached API keys", (it) => {
         Effect.gen(function* () {
           const { release } = yield* blockReads
           const early = yield* Effect.forkChild(authorize({ authorization: bearer }))
-          yield* untilBlocked
+          yield* untilBlockedOn("locktype = 'advisory' AND objid = 42")
           yield* TestClock.adjust("500 millis")
           yield* sql`UPDATE api_keys_stored SET is_active = FALSE WHERE id = ${id}`
           const late = yield* Effect.forkChild(authorize({ authorization: bearer }), { startImmediately: true })

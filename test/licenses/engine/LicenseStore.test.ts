@@ -7,7 +7,7 @@ import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
 import { activate } from "../../../src/licenses/rules/Activation.ts"
 import type { CachedDevice } from "../../../src/licenses/state/CommittedState.ts"
 import { Postgres } from "../../../src/postgres/Postgres.ts"
-import { Database, untilBlocked } from "../../support/Database.ts"
+import { Database, untilBlockedOn } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
 import { hardware } from "../../support/Licenses.ts"
 import { makeLicense } from "../../support/StoredLicenses.ts"
@@ -33,7 +33,7 @@ layer(Database.layer, { timeout: 60_000 })("the license store", (it) => {
       yield* Deferred.await(isLocked)
       const loading = yield* Effect.forkChild(store.load(license))
       // The license's row has been read by now, and its devices have not.
-      yield* untilBlocked
+      yield* untilBlockedOn("relation = 'devices'::regclass")
       yield* Deferred.succeed(mayChange, undefined)
       yield* Fiber.join(changing)
       const loaded = (yield* Fiber.join(loading))!
