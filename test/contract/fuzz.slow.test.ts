@@ -1,7 +1,8 @@
 /** Many random requests to every operation: FUZZ_RUNS bodies for each (50 unless given), and a fifth as many for each parameter. */
+import { countOf } from "../support/Counts.ts"
 import { fuzzBodies, fuzzQueries } from "./Fuzz.ts"
 
-const runs = Number(process.env["FUZZ_RUNS"] ?? 50)
+const runs = countOf("FUZZ_RUNS", 50)
 
 fuzzBodies(runs)
 fuzzQueries(Math.ceil(runs / 5))

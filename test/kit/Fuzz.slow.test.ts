@@ -10,11 +10,12 @@ import { licenseKeyOf } from "../../src/kit/LicenseKeyText.ts"
 import { openEnvelope } from "../../src/kit/OfflineEnvelope.ts"
 import { fromBase64, instantOf, toBase64 } from "../../src/kit/ResponseText.ts"
 import { storedOf } from "../../src/kit/StoredText.ts"
+import { countOf } from "../support/Counts.ts"
 import { memberBytes } from "../support/Verifier.ts"
 import { vectors } from "./Vectors.ts"
 
 const seed = Number(process.env["KIT_FUZZ_SEED"] ?? 20300131)
-const inputs = Number(process.env["KIT_FUZZ_INPUTS"] ?? 100_000)
+const inputs = countOf("KIT_FUZZ_INPUTS", 100_000)
 /** A million take a minute on an idle machine; the rest is for a busy one. */
 const minutes = Math.max(2, inputs / 50_000) * 60_000
 

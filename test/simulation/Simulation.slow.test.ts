@@ -1,4 +1,7 @@
-/** A fixed set of seeds, the coverage of them all, and faults that the checkers must find; `npm run simulate` runs other seeds. */
+/**
+ * A fixed set of seeds, the coverage of them all, and faults that the checkers must find. The seeds are as few as cover every
+ * command and fault at least once: a combination that none of them draws is only found by `npm run simulate`, which runs others.
+ */
 import { assert, describe, layer } from "@effect/vitest"
 import { Console, Effect } from "effect"
 import { expectedCoverage } from "./Coverage.ts"
@@ -7,11 +10,11 @@ import { type Run, SimulationRuns, steps } from "./SimulationRuns.ts"
 const first = 1001
 /**
  * The seeds after the first 14 have the commands and faults that those lack. A new command changes what a seed draws: then the
- * test of the coverage tries others, and is faster again once the seeds that it found stand here.
+ * test of the coverage tries the other candidates, passes with them, and logs which to add here, so that it is faster again.
  */
 const seeds = [...Array.from({ length: 14 }, (_, index) => first + index), 1022, 1061, 1065, 1066, 1067]
-/** Within these and so many more every command must have been accepted and every fault injected. */
-const candidates = [...seeds, ...Array.from({ length: 80 }, (_, index) => first + index)]
+/** Within these every command must have been accepted and every fault injected. */
+const candidates = [...seeds, ...Array.from({ length: 100 }, (_, index) => first + index)]
 /** The seeds within which a broken rule must be found. */
 const seedsMax = 20
 
