@@ -1,6 +1,6 @@
 /**
- * Races every delete with every create that refers to the deleted record. Each of the two wins in some rounds; the loser is told 404 or
- * 409, and no row that refers to the deleted record remains. RACE_ROUNDS=1000 runs more rounds of each race than CI does.
+ * Races every delete with every create that refers to the deleted record. Each of the two wins in some rounds; the loser is told
+ * 404 or 409, and no row that refers to the deleted record remains. RACE_ROUNDS=1000 runs more rounds of each race than CI does.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
