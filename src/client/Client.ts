@@ -2,10 +2,9 @@
  * The typed client for other Effect services: every operation of the contract under its operationId, with its declared refusals as
  * typed errors. It retries what is safe to repeat, keeps the signed bytes, and traces. It imports no server code.
  */
-import { Context, type Duration, Effect, Layer, Option, type Redacted, Stream } from "effect"
-import { HttpClient, type HttpClientError, type HttpClientResponse } from "effect/http"
+import { Context, type Duration, Effect, Layer, Option, type Redacted, Schema, Stream } from "effect"
+import { HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
-import type { SchemaError } from "effect/Schema"
 import { Api } from "../Api.ts"
 import type { Refusal } from "../api/Failure.ts"
 import type { Page } from "../api/Paging.ts"
@@ -36,7 +35,7 @@ export interface ClientOptions {
 }
 
 /** What any operation can fail with beside its refusals: no usable response came. */
-export type ClientError = HttpClientError.HttpClientError | SchemaError | TimedOut
+export type ClientError = HttpClientError.HttpClientError | Schema.SchemaError | TimedOut
 
 type Arguments<A> = unknown extends A ? [] : [request: A]
 
@@ -119,13 +118,23 @@ const make = Effect.fnUntraced(function* ({ attemptsMax = 4, baseUrl, timeout = 
         return send({ query: {}, payload: {}, headers, ...request }).pipe(
           Effect.tap(keepTag),
           Effect.flatMap(withBytes),
-          Effect.catch((error) => Effect.flatMap(withRefusalBytes(error), Effect.fail))
+          Effect.catch((error) => Effect.flatMap(withRefusalBytes(error), Effect.fail)),
+          Effect.catch(ofResponse)
         )
       }).pipe(Effect.withSpan(id, { kind: "client" }))
     return [id, call]
   })
   return Client.of(Object.fromEntries(client))
 })
+
+/** A response that is not one of the service's, for example of a proxy, is another failure than a request that cannot be encoded. */
+const ofResponse = <E>(cause: E): Effect.Effect<never, E | HttpClientError.HttpClientError> =>
+  Effect.flatMap(Call, ({ received: response }): Effect.Effect<never, E | HttpClientError.HttpClientError> => {
+    if (!Schema.isSchemaError(cause) || response === undefined) return Effect.fail(cause)
+    const { request } = response
+    const reason = new HttpClientError.DecodeError({ request, response, cause })
+    return Effect.fail(new HttpClientError.HttpClientError({ reason }))
+  })
 
 /** Keeps the response of the call that is going on. */
 const keep = (response: HttpClientResponse.HttpClientResponse) =>

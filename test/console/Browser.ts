@@ -63,10 +63,12 @@ export class Person {
   readonly problems: Array<string> = []
   readonly page: Page
   readonly home: string
+  private readonly look: Look
 
-  constructor(page: Page, home: string) {
+  constructor(page: Page, home: string, look: Look) {
     this.page = page
     this.home = home
+    this.look = look
     page.setDefaultTimeout(patienceMillis)
     page.on("pageerror", (error) => this.problems.push(error.message))
     page.on("console", (message) => {
@@ -138,13 +140,13 @@ export class Person {
     return (await this.page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number
   }
 
-  /** Looks at the same screen in each look, and at last as it was. */
+  /** Looks at the same screen in each look, and at last in the person's own. */
   async inLooks<A extends Look>(looks: ReadonlyArray<A>, body: (look: A) => Promise<void>) {
     for (const look of looks) {
       await this.changesLook(look)
       await body(look)
     }
-    await this.changesLook({})
+    await this.changesLook(this.look)
   }
 
   async changesLook({ dark = false, width = 1280 }: Look) {
@@ -179,12 +181,14 @@ export interface Look {
   readonly width?: number
   /** The service's address as the browser sees it. */
   readonly address?: string
-  /** The test moves the page's clock, which no later test could set right again. */
+  /** The test moves the page's clock or replaces functions of the page, which no later test could set right again. */
   readonly movesClock?: boolean
 }
 
 const newPage = async (chromium: Chromium) =>
   (await chromium.newContext({ timezoneId: "America/New_York", locale: "en-GB" })).newPage()
+
+const native = `[Date, setTimeout, fetch, URL.createObjectURL].every((made) => String(made).includes("[native code]"))`
 
 /** Leaves nothing of a test in a page: neither the running console nor what is stored. */
 const leave = async (page: Page, home: string) => {
@@ -192,7 +196,12 @@ const leave = async (page: Page, home: string) => {
   await page.unrouteAll({ behavior: "ignoreErrors" })
   await page.goto(home.replace(/\/console$/, "/health"))
   await page.evaluate("sessionStorage.clear(), localStorage.clear()")
+  assert.isTrue(
+    await page.evaluate(native),
+    "A test that moves the page's clock or replaces its functions says movesClock"
+  )
   await page.context().clearCookies()
+  await page.goto("about:blank")
 }
 
 /** Gives a browser to a person, signed in unless the token is empty, who opens a screen and does something there. */
@@ -207,7 +216,7 @@ export const withPerson = Effect.fnUntraced(function* (
   const given = token ?? adminToken
   yield* Effect.promise(async () => {
     const page = (movesClock ? undefined : free.pop()) ?? (await newPage(chromium))
-    const person = new Person(page, `${address ?? baseUrl}/console`)
+    const person = new Person(page, `${address ?? baseUrl}/console`, look)
     await person.changesLook(look)
     const script = `sessionStorage.setItem("licensing.token", ${JSON.stringify(given)})`
     const signIn = given === "" ? undefined : await page.addInitScript(script)

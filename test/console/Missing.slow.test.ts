@@ -1,7 +1,8 @@
 /** What screens say and show where something is missing: choices, rights, room on a phone, the network, a part of an address. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { atConsole, consoleLayer } from "./Browser.ts"
+import { TestServer } from "../support/TestServer.ts"
+import { atConsole, consoleLayer, withPerson } from "./Browser.ts"
 import { forgive, prepare } from "./Meanwhile.ts"
 import { prepareOrder } from "./Purchase.ts"
 
@@ -42,6 +43,82 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.click("Try again")
           await person.page.locator("dialog[open]").getByLabel(product.name, { exact: true }).check()
           forgive(person)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a key is edited also while the products cannot be read, and stays limited to its own",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, product } = yield* prepare(0)
+        const payload = { name: "Limited", scopes: ["license:read"], product_ids: [product.id] } as const
+        const { api_key } = yield* client["api-keys"].create({ payload })
+        yield* withPerson(skip, async (person) => {
+          await person.page.route("**/products?*", (route) => route.abort())
+          await person.opens("/api-keys", "API keys")
+          await person.click("Edit Limited")
+          await person.page.locator("dialog[open]").getByText("The service cannot be reached").waitFor()
+          await person.fill("Name", "Renamed")
+          await person.click("Edit")
+          await person.isDone()
+          forgive(person)
+        })
+        const after = yield* client["api-keys"].get({ params: { id: api_key.id } })
+        assert.deepStrictEqual([after.name, after.product_ids], ["Renamed", [product.id]])
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a field that links a record says if the search fails, searches again, and never takes an earlier result",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, product } = yield* prepare(0)
+        const email = "twice@example.com"
+        const create = (code: string) => client.customers.create({ payload: { code, name: `Name ${code}`, email } })
+        const { id } = yield* create("twice-1")
+        yield* withPerson(skip, async (person) => {
+          const typed = (text: string) =>
+            person.page.getByRole("combobox", { name: "Customer", exact: true }).fill(text)
+          const linked = (value: string) =>
+            person.page.locator(`[name="customer_id"][value="${value}"]`).waitFor({ state: "attached" })
+          await person.page.route("**/search?*", (route) => route.abort())
+          await person.opens(`/licenses/new?product_id=${product.id}`, "Issue a license")
+          await typed(email)
+          await person.sees("The service cannot be reached")
+          await person.click("Issue")
+          await person.sees("The customer could not be looked for: the reason is below.")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.page.unroute("**/search?*")
+          await person.click("Try again")
+          await linked(id)
+          await typed("nobody@example.com")
+          await linked("?")
+          await Effect.runPromise(create("twice-2"))
+          await typed(email)
+          await linked("?")
+          forgive(person)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a filter says how many products it offers, and shows one of the address that is not among them",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* prepare(0)
+        const { product } = yield* prepare(0)
+        yield* withPerson(skip, async (person) => {
+          await person.page.route("**/products?*", (route) =>
+            route.continue({ url: route.request().url().replace("limit=200", "limit=1") })
+          )
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.sees("Only the first 1 are offered here.")
+          assert.strictEqual(await person.page.getByLabel("Product", { exact: true }).inputValue(), product.id)
+          assert.deepStrictEqual(await person.violations(), [])
         })
       }),
     minutes
@@ -113,6 +190,10 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.opens("/customers", "Customers")
           await person.sees("The service cannot be reached: check the connection and try again.")
           await person.page.unroute("**/customers?*")
+          await person.page.route("**/customers?*", (route) => route.fulfill({ json: {} }))
+          await person.page.reload()
+          await person.sees("The service cannot be reached: check the connection and try again.")
+          await person.page.unroute("**/customers?*")
           await person.click("Try again")
           await person.sees(/^\d+ customers?$/)
           await person.page.route("**/OverviewCharts-*.js", (route) => route.abort())
@@ -124,6 +205,29 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
             .waitFor()
           forgive(person)
         })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "who is signed in for this tab only stays so when a part of the address is left out",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { adminToken } = yield* TestServer
+        yield* withPerson(
+          skip,
+          async (person) => {
+            await person.opens("/licenses?sort=bogus", "Licensing console")
+            await person.fill("API token", adminToken)
+            await person.press("Enter")
+            await person.seesHeading("This screen cannot be shown")
+            await person.click("Open the screen", "link")
+            await person.seesHeading("Licenses")
+            assert.strictEqual(new URL(person.page.url()).search, "")
+            forgive(person)
+          },
+          { token: "" }
+        )
       }),
     minutes
   )

@@ -87,7 +87,7 @@ export const prepareOrder = Effect.gen(function* () {
   return { client, number, email, name, product, customer, order, license }
 })
 
-type PreparedOrder = Effect.Success<typeof prepareOrder>
+export type PreparedOrder = Effect.Success<typeof prepareOrder>
 
 type Body = (person: Person, prepared: PreparedOrder) => Promise<void>
 

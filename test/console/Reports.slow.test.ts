@@ -153,34 +153,38 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
       Effect.gen(function* () {
         const { client } = yield* TestServer
         const { id } = yield* client.reports.createExport({ payload: { report_kind: "usage-summary", format: "csv" } })
-        yield* atConsole(skip, async (person) => {
-          await person.page.clock.install()
-          await person.page.addInitScript(`
+        yield* withPerson(
+          skip,
+          async (person) => {
+            await person.page.clock.install()
+            await person.page.addInitScript(`
             window.addresses = { made: [], revoked: [] }
             const { createObjectURL, revokeObjectURL } = URL
             URL.createObjectURL = (blob) => (addresses.made.push(createObjectURL.call(URL, blob)), addresses.made.at(-1))
             URL.revokeObjectURL = (address) => (addresses.revoked.push(address), revokeObjectURL.call(URL, address))`)
-          await person.opens("/reports/exports", "Exports")
-          const row = person.page.getByRole("row", { name: /usage summary/ }).first()
-          await row.getByText("completed", { exact: true }).waitFor()
-          await row.getByRole("link").click()
-          await person.page.waitForURL(new RegExp(`/reports/exports/${id}$`))
-          const saved = person.page.waitForEvent("download")
-          await person.click("Download")
-          await saved
-          const addresses = () =>
-            person.page.evaluate("addresses") as Promise<{
-              readonly made: Array<string>
-              readonly revoked: Array<string>
-            }>
-          await person.page.getByRole("button", { name: "Download", exact: true }).waitFor()
-          await person.page.clock.fastForward(50_000)
-          const { made, revoked } = await addresses()
-          assert.deepStrictEqual([made.length, revoked], [1, []])
-          await person.page.clock.fastForward(15_000)
-          await person.page.waitForFunction("addresses.revoked.length > 0")
-          assert.deepStrictEqual((await addresses()).revoked, made)
-        })
+            await person.opens("/reports/exports", "Exports")
+            const row = person.page.getByRole("row", { name: /usage summary/ }).first()
+            await row.getByText("completed", { exact: true }).waitFor()
+            await row.getByRole("link").click()
+            await person.page.waitForURL(new RegExp(`/reports/exports/${id}$`))
+            const saved = person.page.waitForEvent("download")
+            await person.click("Download")
+            await saved
+            const addresses = () =>
+              person.page.evaluate("addresses") as Promise<{
+                readonly made: Array<string>
+                readonly revoked: Array<string>
+              }>
+            await person.page.getByRole("button", { name: "Download", exact: true }).waitFor()
+            await person.page.clock.fastForward(50_000)
+            const { made, revoked } = await addresses()
+            assert.deepStrictEqual([made.length, revoked], [1, []])
+            await person.page.clock.fastForward(15_000)
+            await person.page.waitForFunction("addresses.revoked.length > 0")
+            assert.deepStrictEqual((await addresses()).revoked, made)
+          },
+          { movesClock: true }
+        )
       }),
     minutes
   )

@@ -68,6 +68,31 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
   )
 
   it.effect(
+    "is the same when it is opened in the dark or on a phone, not only changed to that",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { product_id } = yield* issue({}, { customer_name: "Barbara Liskov" })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            for (const [path, heading] of [
+              ["", "Overview"],
+              ["/licenses", "Licenses"],
+              [`/licenses/new?product_id=${product_id}`, "Issue a license"],
+              ["/reports", "Usage"]
+            ] as const) {
+              await person.opens(path, heading)
+              assert.deepStrictEqual(await person.violations(), [], heading)
+              assert.strictEqual(await person.overflow(), 0, heading)
+            }
+          },
+          { dark: true, width: 390 }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
     "signs in with a token that the service accepts, and keeps it in memory unless asked to",
     ({ skip }) =>
       Effect.gen(function* () {

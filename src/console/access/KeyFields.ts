@@ -13,7 +13,7 @@ import {
   lines,
   text
 } from "../parts/Fields.tsx"
-import { someListed } from "../parts/Listed.tsx"
+import { onceListed, someListed } from "../parts/Listed.tsx"
 import { type Asked, lastOf } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import { scopeChoices } from "./Scopes.ts"
@@ -44,7 +44,11 @@ const shared = (of: Products, choices: ReadonlyArray<Choice> = lastOf(of)?.items
   expires_at: day("Expires at the end of", { hint: "Empty: never." })
 })
 
-export const creationFields = (products: Products): FieldsOf<Creation> => shared(products)
+/** Sent before the products can be read, a key would be for all of them. */
+export const creationFields = (products: Products): FieldsOf<Creation> => {
+  const fields = shared(products)
+  return { ...fields, product_ids: onceListed(fields.product_ids, products) }
+}
 
 /** A key may name products that were deleted, or that do not fit into the list. */
 export const changeFields = (products: Products, { product_ids = [] }: ApiKey): ChangeFieldsOf<Update> => ({

@@ -9,7 +9,14 @@ import { usePages } from "../licenses/More.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import type { Field } from "../parts/Fields.tsx"
 import { Section } from "../parts/Show.tsx"
-import { changeWithLicenses, type Origin, type Outcome, outcomeField } from "../refunds/LinkedLicenses.ts"
+import {
+  type Attempt,
+  attemptAfter,
+  changeWithLicenses,
+  type Origin,
+  type Outcome,
+  outcomeField
+} from "../refunds/LinkedLicenses.ts"
 import { LicenseCount, tellUnchanged } from "../refunds/Refund.tsx"
 import { undoOfStatus } from "../refunds/UndoStatus.ts"
 import { changeBy, useAsk, useMay } from "../service/Hooks.ts"
@@ -51,15 +58,11 @@ interface Change<S> {
   readonly licenses?: Outcome
 }
 
-interface Statused<S> {
-  readonly status: S
-}
-
 /** A record as the form shows it: its licenses stay as they are unless the reader chooses otherwise. */
 const keeping = <R extends object>(record: R) => ({ ...record, licenses: "keep", read: record })
 
 /** Changes the status of a record, and with it the licenses if the reader chooses so. */
-export const ChangeStatus = <S extends string, R extends Statused<S>, E>(props: {
+export const ChangeStatus = <S extends string, R extends { readonly status: S }, E>(props: {
   readonly noun: string
   readonly of: Origin
   readonly field: Field<S>
@@ -71,8 +74,7 @@ export const ChangeStatus = <S extends string, R extends Statused<S>, E>(props: 
   const { edited, noun, of, restore, update } = props
   const may = useMay()
   const mayChange = may("license:read") && may("license:write")
-  /** The record before the change that was sent last. */
-  const before = useRef(edited.record)
+  const attempt = useRef<Attempt<R>>(undefined)
   return (
     <Action
       label="Change status"
@@ -83,11 +85,12 @@ export const ChangeStatus = <S extends string, R extends Statused<S>, E>(props: 
       edited={{ record: keeping(edited.record), reread: () => edited.reread().then(Exit.map(keeping)) }}
       run={({ licenses = "keep", status }: Change<S>, read: object = {}) => {
         // The form gives the record as it was read last.
-        before.current = "read" in read ? (read.read as R) : edited.record
-        const updated = status === undefined ? Effect.void : Client.ifUnchanged(before.current)(update(status))
-        return changeBy(changeWithLicenses<R, E | Refusal<"CONFLICT">, Client>(updated as never, of, licenses))
+        const current = "read" in read ? (read.read as R) : edited.record
+        attempt.current = attemptAfter(attempt.current, current, status ?? current.status, licenses)
+        const updated = status === undefined ? Effect.succeed(current) : Client.ifUnchanged(current)(update(status))
+        return changeBy(changeWithLicenses<R, E | Refusal<"CONFLICT">, Client>(attempt.current, of, updated))
       }}
-      undo={(changed) => undoOfStatus({ noun, before: before.current, reread: edited.reread, restore }, changed)}
+      undo={(changed) => undoOfStatus({ noun, reread: edited.reread, restore }, changed)}
       done={({ unchanged }) => tellUnchanged(`The ${noun} is changed.`, unchanged)}
     />
   )

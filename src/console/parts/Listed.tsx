@@ -1,4 +1,4 @@
-/** Choices among records that the service lists. Where such a list cannot be read, is empty or goes on, it says so. */
+/** Choices among records that the service lists: where such a list cannot be read or goes on, it says so; a field also if it is empty. */
 import type { AsyncResult } from "effect/reactivity"
 import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
 import { type Choice, choice, type Field } from "./Fields.tsx"
@@ -36,16 +36,18 @@ export const listed = (label: string, of: Listed, { empty, required, without }: 
   return { ...field, control: { kind: "choice", choices, note } }
 }
 
-/** A field for some of the records of a list, which is not sent before they are there to be chosen. */
+/** A field for some of the records of a list. */
 export const someListed = <A,>(field: Field<A>, of: Listed): Field<A> => {
   if (field.control.kind !== "checks") return field
   const { control } = field
-  return {
-    ...field,
-    control: { ...control, note: <Note of={of} empty="" count={control.choices.length} /> },
-    check: () => (lastOf(of) === undefined ? "These could not be read yet: try again first." : undefined)
-  }
+  return { ...field, control: { ...control, note: <Note of={of} empty="" count={control.choices.length} /> } }
 }
+
+/** A field that is not sent before the records are there to be chosen. */
+export const onceListed = <A,>(field: Field<A>, of: Listed): Field<A> => ({
+  ...field,
+  check: () => (lastOf(of) === undefined ? "These could not be read yet: try again first." : undefined)
+})
 
 /** Narrows a screen to a product. */
 export const ProductFilter = (props: {
@@ -59,16 +61,20 @@ export const ProductFilter = (props: {
   const narrow = useNarrow()
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   const [cause, last] = [causeOf(products), lastOf(products)]
+  const choices = last?.items ?? []
+  // The address may name one that is not among them.
+  const isOffered = value === undefined || choices.some(({ id }) => id === value)
   return (
     <div>
       <Filter
         label="Product"
         value={value}
-        choices={last?.items ?? []}
+        choices={isOffered || last === undefined ? choices : [...choices, { id: value, name: value }]}
         {...(needed && { needed })}
         onChange={(product_id) => narrow({ product_id, ...cleared })}
       />
       {last === undefined && cause !== undefined && <Unread cause={cause} />}
+      {last?.next !== undefined && <small>Only the first {choices.length} are offered here.</small>}
     </div>
   )
 }

@@ -31,7 +31,7 @@ interface Linked {
 export const ListedCustomer = ({ of: { customer_id: id, expanded } }: { readonly of: Linked }) => {
   if (id === undefined) return "–"
   const { customer } = expanded ?? {}
-  if (customer === undefined) return <span className="quiet">only of other products</span>
+  if (customer === undefined) return <span className="quiet">not visible to you</span>
   return (
     <Link to="/customers/$id" params={{ id }}>
       {customer.name || `Customer ${customer.code}`}

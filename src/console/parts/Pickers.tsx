@@ -1,9 +1,10 @@
 /** Fields that link a record to another: what is typed is searched for, and the browser suggests what was found. */
 import { AsyncResult } from "effect/reactivity"
-import { Fragment, type ReactNode, useEffect, useState } from "react"
+import { Fragment, type ReactNode, useEffect, useRef, useState } from "react"
 import type { Customer } from "../../customers/Customer.ts"
-import { useAsk } from "../service/Hooks.ts"
+import { causeOf, useAsk } from "../service/Hooks.ts"
 import type { ControlProps, Field } from "./Fields.tsx"
+import { Unread } from "./Show.tsx"
 
 interface Suggestion {
   readonly id: string
@@ -13,8 +14,8 @@ interface Suggestion {
   readonly alias: string | undefined
 }
 
-/** Tells the suggestions, and whether there are no others. */
-type Found = (suggestions: ReadonlyArray<Suggestion>, isAll: boolean) => void
+/** Tells the suggestions, and whether there are no others; undefined: they cannot be read. */
+type Found = (suggestions: ReadonlyArray<Suggestion> | undefined, isAll: boolean) => void
 
 interface Source {
   readonly noun: string
@@ -24,12 +25,13 @@ interface Source {
   readonly matching: (text: string, found: Found) => ReactNode
 }
 
-/** Stand in the form for a text that names no record, or that is still looked for. */
-const [unknown, sought] = ["?", "…"]
+/** Stand in the form for a text that names no record, that is still looked for, or that could not be looked for. */
+const [unknown, sought, unread] = ["?", "…", "!"]
 
 const textOf = ([id = ""]: ReadonlyArray<string>) => (id === "" ? undefined : id)
 
 const faultOf = (noun: string, id: string | undefined) => {
+  if (id === unread) return `The ${noun} could not be looked for: the reason is below.`
   if (id === sought) return `The ${noun} is still looked for: wait a moment and try again.`
   return id === unknown ? `No ${noun} is chosen: pick one of the suggestions.` : undefined
 }
@@ -65,8 +67,8 @@ const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: 
   const [text, setText] = useState("")
   const [chosen, setChosen] = useState(linked)
   const [suggestions, setSuggestions] = useState<ReadonlyArray<Suggestion>>([])
-  /** The text that was looked for. */
-  const [found, setFound] = useState<string>()
+  /** The text that was looked for, and whether anything could be read. */
+  const [found, setFound] = useState<readonly [text: string, state: string]>()
   const { name, ...described } = state
   const type = (typed: string) => {
     setText(typed)
@@ -74,16 +76,15 @@ const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: 
   }
   const wanted = text.trim()
   const foundMatching: Found = (matching, isAll) => {
+    setFound([wanted, matching === undefined ? unread : unknown])
+    if (matching === undefined) return
     setSuggestions(matching)
-    setFound(wanted)
     if (chosen === undefined && wanted !== "") setChosen(namedBy(wanted, matching, isAll))
   }
-  const showLinked: Found = ([suggestion]) => suggestion !== undefined && setText(suggestion.name)
-  const missing = wanted === "" ? "" : found === wanted ? unknown : sought
+  const showLinked: Found = ([suggestion] = []) => suggestion !== undefined && setText(suggestion.name)
+  const missing = wanted === "" ? "" : found?.[0] === wanted ? found[1] : sought
   return (
     <>
-      {linked !== undefined && source.named(linked, showLinked)}
-      {chosen === undefined && <Fragment key={wanted}>{source.matching(wanted, foundMatching)}</Fragment>}
       <input
         id={id}
         {...described}
@@ -98,18 +99,28 @@ const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: 
         ))}
       </datalist>
       <input type="hidden" name={name} value={chosen ?? missing} />
+      {linked !== undefined && chosen === linked && source.named(linked, showLinked)}
+      {chosen === undefined && <Fragment key={wanted}>{source.matching(wanted, foundMatching)}</Fragment>}
     </>
   )
 }
 
-/** Tells what was found, once it is there. */
-const useTold = <A,>(asked: AsyncResult.AsyncResult<A, unknown>, tell: (value: A) => void) => {
-  const value = AsyncResult.isSuccess(asked) ? asked.value : undefined
+/** Tells what was found, once it is there, and shows why it cannot be read. What was found earlier is not told: it may have changed. */
+const useTold = <A,>(
+  asked: AsyncResult.AsyncResult<A, unknown>,
+  found: Found,
+  suggest: (value: A) => readonly [suggestions: ReadonlyArray<Suggestion>, isAll: boolean]
+) => {
+  const earlier = useRef(asked).current
+  const isNew = asked !== earlier && !asked.waiting
+  const value = isNew && AsyncResult.isSuccess(asked) ? asked.value : undefined
+  const cause = isNew ? causeOf(asked) : undefined
   // biome-ignore lint/correctness/useExhaustiveDependencies: what was found is told once.
   useEffect(() => {
-    if (value !== undefined) tell(value)
-  }, [value])
-  return null
+    if (value !== undefined) found(...suggest(value))
+    else if (cause !== undefined) found(undefined, false)
+  }, [value, cause])
+  return cause === undefined ? null : <Unread cause={cause} />
 }
 
 const customerOf = ({ code, email, id, name }: Customer): Suggestion => ({
@@ -133,18 +144,19 @@ interface Finding {
 }
 
 const LinkedCustomer = ({ found, id }: Finding & { readonly id: string }) =>
-  useTold(useAsk("getCustomer", { params: { id } }), (customer) => found([customerOf(customer)], true))
+  useTold(useAsk("getCustomer", { params: { id } }), found, (customer) => [[customerOf(customer)], true])
 
 const NewestCustomers = ({ found }: Finding) =>
-  useTold(useAsk("listCustomers", { query: { limit: 20 } }), ({ items, next }) =>
-    found(items.map(customerOf), next === undefined)
-  )
+  useTold(useAsk("listCustomers", { query: { limit: 20 } }), found, ({ items, next }) => [
+    items.map(customerOf),
+    next === undefined
+  ])
 
 const MatchingCustomers = ({ found, text }: Finding & { readonly text: string }) =>
-  useTold(useAsk("search", { query: { q: text } }), (results) => {
+  useTold(useAsk("search", { query: { q: text } }), found, (results) => {
     // A search finds at most so many records of all kinds together.
     const count = Object.values(results).reduce((sum, kind) => sum + kind.length, 0)
-    found(results.customers.map(customerOf), count < searchMax)
+    return [results.customers.map(customerOf), count < searchMax]
   })
 
 /** A link to a customer. */
@@ -163,7 +175,7 @@ const purchaseOf = ({ external_id, external_system, id }: Purchase): Suggestion 
 })
 
 const LinkedSubscription = ({ found, id }: Finding & { readonly id: string }) =>
-  useTold(useAsk("getSubscription", { params: { id } }), (subscription) => found([purchaseOf(subscription)], true))
+  useTold(useAsk("getSubscription", { params: { id } }), found, (subscription) => [[purchaseOf(subscription)], true])
 
 const MatchingSubscriptions = ({
   found,
@@ -175,7 +187,8 @@ const MatchingSubscriptions = ({
       params: { id: product },
       query: { limit: 20, ...(text === "" ? {} : { external_id: text }) }
     }),
-    ({ items, next }) => found(items.map(purchaseOf), next === undefined)
+    found,
+    ({ items, next }) => [items.map(purchaseOf), next === undefined]
   )
 
 /** A link to a subscription of a product. */
@@ -187,7 +200,7 @@ export const subscription = (label: string, product: string) =>
   })
 
 const LinkedOrder = ({ found, id }: Finding & { readonly id: string }) =>
-  useTold(useAsk("getOrder", { params: { id } }), (order) => found([purchaseOf(order)], true))
+  useTold(useAsk("getOrder", { params: { id } }), found, (order) => [[purchaseOf(order)], true])
 
 const MatchingOrders = ({ found, product, text }: Finding & { readonly product: string; readonly text: string }) =>
   useTold(
@@ -195,7 +208,8 @@ const MatchingOrders = ({ found, product, text }: Finding & { readonly product: 
       params: { id: product },
       query: { limit: 20, ...(text === "" ? {} : { external_id: text }) }
     }),
-    ({ items, next }) => found(items.map(purchaseOf), next === undefined)
+    found,
+    ({ items, next }) => [items.map(purchaseOf), next === undefined]
   )
 
 /** A link to an order of a product. */

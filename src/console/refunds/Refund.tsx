@@ -9,7 +9,15 @@ import { Action } from "../parts/Dialog.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { changeBy, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import { send } from "../service/Service.ts"
-import { changeWithLicenses, endingField, type Origin, type Outcome, type Unchanged } from "./LinkedLicenses.ts"
+import {
+  type Attempt,
+  attemptAfter,
+  changeWithLicenses,
+  endingField,
+  type Origin,
+  type Outcome,
+  type Unchanged
+} from "./LinkedLicenses.ts"
 import { undoOfStatus } from "./UndoStatus.ts"
 
 interface Choice {
@@ -20,13 +28,12 @@ export const Refund = ({ order }: { readonly order: Order }) => {
   const may = useMay()
   /** The status that the reader knows: nobody refunds an order that somebody else has just canceled without being told. */
   const known = useRef(order.status)
-  /** The order before it was refunded. */
-  const before = useRef(order)
+  const attempt = useRef<Attempt<Order>>(undefined)
   const [unchanged, setUnchanged] = useState<ReadonlyArray<Unchanged>>([])
   const { external_id, external_system, id } = order
   // Licenses that could not be changed are told, and can be tried again.
   if ((order.status === "refunded" && unchanged.length === 0) || !may("product:write")) return null
-  const refund = Effect.gen(function* () {
+  const refund = Effect.fnUntraced(function* (licenses: Outcome) {
     const current = yield* send("getOrder", { params: { id } })
     const { status } = current
     const seen = known.current
@@ -36,9 +43,9 @@ export const Refund = ({ order }: { readonly order: Order }) => {
         "CONFLICT",
         `Somebody else changed this order meanwhile: it is now ${wordsOf(status)}. Send again to refund it all the same.`
       )
-    before.current = current
+    attempt.current = attemptAfter(attempt.current, current, "refunded", licenses)
     const update = send("updateOrder", { params: { id }, payload: { status: "refunded" } })
-    return yield* Client.ifUnchanged(current)(update)
+    return yield* changeWithLicenses(attempt.current, { order_id: id }, Client.ifUnchanged(current)(update))
   })
   const mayChange = may("license:read") && may("license:write")
   return (
@@ -55,12 +62,11 @@ export const Refund = ({ order }: { readonly order: Order }) => {
       danger
       fields={mayChange ? { licenses: endingField } : {}}
       initial={{ licenses: "suspend" }}
-      run={({ licenses = "keep" }: Choice) => changeBy(changeWithLicenses(refund, { order_id: id }, licenses))}
+      run={({ licenses = "keep" }: Choice) => changeBy(refund(licenses))}
       undo={(changed) =>
         undoOfStatus(
           {
             noun: "order",
-            before: before.current,
             reread: () => run("getOrder", { params: { id } }),
             restore: ({ status }) => send("updateOrder", { params: { id }, payload: { status } })
           },

@@ -7,42 +7,36 @@ import { type Refusal, refuse } from "../../api/Failure.ts"
 import { Client } from "../../client/Client.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { changedSince } from "../parts/Undo.ts"
+import { isFinal } from "../service/Failures.ts"
 import { changeBy } from "../service/Hooks.ts"
-import { send } from "../service/Service.ts"
-import type { Changed } from "./LinkedLicenses.ts"
-
-interface Record {
-  readonly status: string
-}
+import { type Changed, type Statused, takeBack } from "./LinkedLicenses.ts"
 
 interface Of<A> {
   readonly noun: string
-  readonly before: A
   readonly reread: () => Promise<Exit.Exit<A, unknown>>
   /** Gives a record the status that it had before. */
   readonly restore: (before: A) => Effect.Effect<unknown, unknown, Client>
 }
 
-const inverse = { suspend: "reinstateLicense", reinstate: "suspendLicense" } as const
-
-export const undoOfStatus = <A extends Record>(of: Of<A>, { changed, outcome, record = of.before }: Changed<A>) => {
-  const { before, noun, reread, restore } = of
+export const undoOfStatus = <A extends Statused>({ noun, reread, restore }: Of<A>, { attempt, record }: Changed<A>) => {
+  const { before, outcome } = attempt
+  const changed = [...attempt.changed.values()]
+  const isMoved = record.status !== before.status
   if (changed.length > 0 && (outcome === "revoke" || outcome === "keep")) return undefined
-  if (record.status === before.status && changed.length === 0) return undefined
+  if (!isMoved && changed.length === 0) return undefined
   const giveBack = Effect.fnUntraced(function* (current: A) {
     if (current.status !== before.status) yield* Client.ifUnchanged(current)(restore(before))
     if (outcome === "revoke" || outcome === "keep") return
-    const operation = inverse[outcome]
-    const failed = yield* Effect.forEach(changed, ({ id }) =>
-      send(operation, { params: { id } }).pipe(
-        Effect.as(0),
-        Effect.catch(() => Effect.succeed(1))
-      )
+    // Another failure ends this: the undo can be tried again.
+    const isBack = yield* Effect.forEach(changed, (license) =>
+      Effect.catchIf(takeBack(license, outcome), isFinal, () => Effect.succeed(false))
     )
-    const count = failed.reduce<number>((sum, one) => sum + one, 0)
+    const count = isBack.filter((one) => !one).length
     if (count > 0) return yield* notAll(noun, count)
   })
-  const said = `The ${noun} is ${wordsOf(record.status)}${toldOf(changed.length, outcome)}.`
+  const ofRecord = isMoved ? [`The ${noun} is ${wordsOf(record.status)}`] : []
+  const ofLicenses = changed.length === 0 ? [] : [told(changed.length, outcome)]
+  const said = `${[...ofRecord, ...ofLicenses].join(", and ")}.`
   const run = () =>
     reread().then((exit): Promise<Exit.Exit<unknown, unknown>> => {
       if (Exit.isFailure(exit)) return Promise.resolve(exit)
@@ -53,13 +47,11 @@ export const undoOfStatus = <A extends Record>(of: Of<A>, { changed, outcome, re
   return { said, run }
 }
 
-const toldOf = (count: number, outcome: string) =>
-  count === 0
-    ? ""
-    : `, and ${countOf(count)} license${count === 1 ? " is" : "s are"} ${outcome === "suspend" ? "suspended" : "reinstated"}`
+const told = (count: number, outcome: string) =>
+  `${countOf(count)} license${count === 1 ? " is" : "s are"} ${outcome === "suspend" ? "suspended" : "reinstated"}`
 
 const notAll = (noun: string, count: number): Refusal<"CONFLICT"> =>
   refuse(
     "CONFLICT",
-    `Only the ${noun} has its earlier status again: ${countOf(count)} of its licenses could not be changed back. Look at them below.`
+    `The ${noun} has its earlier status, but ${countOf(count)} of its licenses could not be changed back: perhaps somebody has changed them since. Look at them below.`
   )

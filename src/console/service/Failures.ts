@@ -22,7 +22,7 @@ export const tell = (cause: Cause.Cause<unknown>): Told => {
     const faults = details ?? (detail === undefined ? [] : [{ path: detail, message }])
     return { code, message, fields: new Map(faults.map((fault) => [fault.path, fault.message])) }
   }
-  if (HttpClientError.isHttpClientError(error) || error instanceof TimedOut || isNotJson(error)) return unreached
+  if (HttpClientError.isHttpClientError(error) || error instanceof TimedOut) return unreached
   if (Schema.isSchemaError(error)) return faultOf(error.issue)
   return { message: `Something unexpected happened: ${String(error)}`, fields: noFields }
 }
@@ -31,10 +31,6 @@ const unreached: Told = {
   message: "The service cannot be reached: check the connection and try again.",
   fields: noFields
 }
-
-/** Whether something else responded in the place of the service, for example the sign-in page of a network. */
-const isNotJson = (error: unknown): boolean =>
-  Schema.isSchemaError(error) && faultOf(error.issue).message === "Expected a valid JSON string"
 
 /** Whether the service refused for good. Otherwise the same may be sent again: perhaps it was done, or can be done soon. */
 export const isFinal = (error: unknown): boolean => {

@@ -2,7 +2,7 @@
  * Screens that are loaded when they are opened. A newer service has other files than a tab that is open since before: the reader is
  * told to reload the page, which is never left blank and never reloaded without a word, because that may sign the reader out.
  */
-import { type ErrorComponentProps, lazyRouteComponent as lazy, SearchParamError } from "@tanstack/react-router"
+import { type ErrorComponentProps, Link, lazyRouteComponent as lazy, SearchParamError } from "@tanstack/react-router"
 import { Cause } from "effect"
 import { Fault, Heading } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
@@ -46,9 +46,9 @@ export const Failed = ({ error }: ErrorComponentProps) => (
     <Fault told={toldOf(error)} />
     <div className="row">
       {error instanceof SearchParamError ? (
-        <a href={location.pathname} className="button primary">
+        <Link to="." search={{} as never} className="button primary">
           Open the screen
-        </a>
+        </Link>
       ) : (
         <button type="button" className="primary" onClick={() => location.reload()}>
           Reload the page
