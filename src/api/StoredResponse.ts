@@ -3,7 +3,9 @@
  * middleware sets the recorder. Code that commits a change outside the request's own transaction writes the row there; code whose
  * response takes long to make stores it before its events.
  */
-import { Context, type Effect } from "effect"
+import { Context, Effect } from "effect"
+import type { HttpServerResponse } from "effect/http"
+import type { SqlError } from "effect/sql"
 import type { Refusal } from "./Failure.ts"
 
 export interface StoredResponseRow {
@@ -23,11 +25,22 @@ export interface ResponseRecorder {
   /** The row for the result that the operation's handler will return. */
   rowOf(result: unknown): Effect.Effect<StoredResponseRow>
   /** Makes and stores the response for this result within the running transaction, before it locks the event counter. */
-  store(result: unknown): Effect.Effect<void, Refusal<"IDEMPOTENCY_IN_PROGRESS">>
+  store(result: unknown): Effect.Effect<void, Refusal<"IDEMPOTENCY_IN_PROGRESS"> | SqlError.SqlError>
   /** Called after the row was written or committed together with the change. */
   committed(): void
+  /** The response whose row was written or committed; undefined before. */
+  response(): HttpServerResponse.HttpServerResponse | undefined
 }
 
 export const StoredResponse = Context.Reference<ResponseRecorder | undefined>("licensing/api/StoredResponse", {
   defaultValue: () => undefined
 })
+
+/**
+ * The stored response instead of an operation's result, if there is one. The framework encodes a result, and sends a response as
+ * it is: encoding a thousand licenses for a second time takes tens of milliseconds, in which all nodes wait for the event counter.
+ */
+export const asStored = <A, E, R>(
+  operation: Effect.Effect<A, E, R>
+): Effect.Effect<A | HttpServerResponse.HttpServerResponse, E, R> =>
+  Effect.flatMap(operation, (result) => Effect.map(StoredResponse, (recorder) => recorder?.response() ?? result))

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { asStored } from "../api/StoredResponse.ts"
 import { withTag } from "../preconditions/TaggedResponse.ts"
 import { Diagnoses } from "./diagnosis/Diagnoses.ts"
 import { ExpandedLicenses } from "./management/ExpandedLicenses.ts"
@@ -20,8 +21,8 @@ export const LicensesHttp = HttpApiBuilder.group(
     const leases = yield* Leases
     return handlers.handleAll({
       list: ({ query }) => expanded.list(query),
-      create: ({ payload }) => issuing.create(payload),
-      createBatch: ({ payload }) => issuing.createBatch(payload.licenses),
+      create: ({ payload }) => asStored(issuing.create(payload)),
+      createBatch: ({ payload }) => asStored(issuing.createBatch(payload.licenses)),
       get: ({ params }) => withTag(LicenseUpdate, licenses.get(params.id)),
       update: ({ params, payload }) => withTag(LicenseUpdate, licenses.update(params.id, payload)),
       suspend: ({ params }) => licenses.suspend(params.id),

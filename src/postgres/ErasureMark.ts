@@ -15,7 +15,4 @@ export const readErasureMark = (sql: SqlClient.SqlClient) =>
 
 /** Whether nothing was erased since. An erasure waits for the running transaction before it removes exports and responses. */
 export const isErasureMark = (sql: SqlClient.SqlClient, changes: number) =>
-  Effect.map(
-    Effect.orDie(sql<Mark>`SELECT changes FROM erasure_progress FOR SHARE`),
-    ([row]) => (row?.changes ?? 0) === changes
-  )
+  Effect.map(sql<Mark>`SELECT changes FROM erasure_progress FOR SHARE`, ([row]) => (row?.changes ?? 0) === changes)

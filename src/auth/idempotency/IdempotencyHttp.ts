@@ -4,7 +4,7 @@
  * The operation's writes and the stored response join that transaction. A license's actor commits elsewhere, so it writes the
  * response's row with the change (`StoredResponse`). Either way a change is never committed without its response.
  */
-import { Cause, Clock, Context, Effect, Exit, Layer, Option, Schema, Semaphore } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, Schema, SchemaAST, Semaphore } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiSchema } from "effect/http-api"
 import { SqlClient, SqlError } from "effect/sql"
@@ -44,7 +44,8 @@ const inProgress = refuse(
 const erasedMeanwhile = refuse(
   "IDEMPOTENCY_IN_PROGRESS",
   "A customer was erased while the request was running, so its response was not stored and nothing was changed: try again.",
-  "Idempotency-Key"
+  "Idempotency-Key",
+  { isTemporary: true }
 )
 const reused = refuse(
   "IDEMPOTENCY_KEY_REUSED",
@@ -91,7 +92,7 @@ export const layer = Layer.effect(
         }
       })
       const store = Effect.fnUntraced(function* (row: StoredResponseRow) {
-        yield* Effect.orDie(insertResponses(sql, [row]))
+        yield* insertResponses(sql, [row])
         if (!(yield* isErasureMark(sql, lock!.mark ?? 0))) return yield* erasedMeanwhile
       })
       return yield* run(handler, endpoint, rowOf, store)
@@ -142,7 +143,7 @@ const run = Effect.fnUntraced(function* (
   handler: Handler,
   endpoint: HttpApiEndpoint.Top,
   rowOf: (response: EncodedResponse) => Effect.Effect<StoredResponseRow>,
-  store: (row: StoredResponseRow) => Effect.Effect<void, Refusal<"IDEMPOTENCY_IN_PROGRESS">>
+  store: (row: StoredResponseRow) => Effect.Effect<void, Refusal<"IDEMPOTENCY_IN_PROGRESS"> | SqlError.SqlError>
 ) {
   let encoded: EncodedResponse | undefined
   let committed = false
@@ -156,10 +157,12 @@ const run = Effect.fnUntraced(function* (
     store: (result) => Effect.flatMap(rowOfResult(result), store),
     committed: () => {
       committed = true
-    }
+    },
+    response: () => (committed && encoded !== undefined ? responseOf(encoded) : undefined)
   }
   const exit = yield* Effect.exit(Effect.provideService(handler, StoredResponse, recorder))
-  if (committed && encoded !== undefined) return responseOf(encoded)
+  const stored = recorder.response()
+  if (stored !== undefined) return stored
   const response = Exit.isSuccess(exit) ? encodedOf(exit.value) : yield* encodeRefusal(Exit.failCause(exit.cause))
   if (!temporaryStatuses.has(response.status)) yield* store(yield* rowOf(response))
   return Exit.isSuccess(exit) ? exit.value : responseOf(response)
@@ -197,11 +200,15 @@ const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Ef
     return Effect.succeed({ status: 204, content_type: undefined, body: new Uint8Array() })
   }
   return Effect.map(Effect.orDie(Schema.encodeUnknownEffect(success)(result)), (encoded) => ({
-    status: Number(success.ast.context?.annotations?.["httpApiStatus"] ?? 200),
+    status: statusOf(success.ast),
     content_type: "application/json",
     body: Buffer.from(JSON.stringify(encoded))
   }))
 }
+
+/** The status of a success, of the schema or of its place in the response. */
+const statusOf = (ast: SchemaAST.AST): number =>
+  SchemaAST.resolveAt<number>("httpApiStatus")(ast) ?? Number(ast.context?.annotations?.["httpApiStatus"] ?? 200)
 
 /**
  * The scope of a key: the credential, the method and the path; for a renewal the license, for all credentials together.

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
+import { vi } from "vitest"
 import { holdLock, patientMillis, recordSetting } from "../../support/Database.ts"
 import { type Answer, assertAnswered, assertRefused } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
@@ -87,6 +88,45 @@ layer(TestServer.layer, { timeout: 120_000 })("A batch", (it) => {
       const other = yield* post([{ ...link, expires_at }])
       const names = ({ headers }: Answer) => Object.keys(headers).toSorted()
       assert.deepStrictEqual(names(other), names(first))
+    })
+  )
+
+  it.effect("with an Idempotency-Key is encoded once, not again while all nodes wait for the event counter", () =>
+    Effect.gen(function* () {
+      const { own } = yield* makeCatalog
+      const { feature_id: _, ...named } = own
+      const encodings = vi.spyOn(JSON, "stringify")
+      const texts = Effect.sync(() => encodings.mock.results.map(({ value }) => String(value)))
+      const [answer, made] = yield* Effect.all([
+        post([{ ...named, expires_at }], { "idempotency-key": "encoded-once" }),
+        texts
+      ]).pipe(Effect.ensuring(Effect.sync(() => encodings.mockRestore())))
+      assertAnswered(answer, 201)
+      const [issued] = issuedBy(answer)
+      assert.lengthOf(
+        made.filter((text) => text.includes(issued!.license_key)),
+        1
+      )
+    })
+  )
+
+  it.effect("with an Idempotency-Key is tried again after a deadlock of its response", () =>
+    Effect.gen(function* () {
+      const { own } = yield* makeCatalog
+      const sql = yield* SqlClient.SqlClient
+      const { feature_id: _, ...named } = own
+      // A sequence counts attempts that are rolled back, too.
+      yield* sql`CREATE SEQUENCE attempts`
+      yield* sql.unsafe(`CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+        IF nextval('attempts') = 1 THEN RAISE EXCEPTION USING ERRCODE = '40P01'; END IF; RETURN NEW; END$$`)
+      yield* sql`
+        CREATE TRIGGER deadlock BEFORE INSERT ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION deadlock()`
+      const before = yield* stored
+      const answer = yield* post([{ ...named, expires_at }], { "idempotency-key": "deadlock" }).pipe(
+        Effect.ensuring(Effect.orDie(sql`DROP FUNCTION deadlock CASCADE`))
+      )
+      assertAnswered(answer, 201)
+      assert.strictEqual((yield* stored).licenses, before.licenses + 1)
     })
   )
 
