@@ -41,7 +41,8 @@ const remembering = <A>(find: (text: string) => A): ((text: string) => A) => {
     if (existing !== undefined) return existing
     const found = find(text)
     if (known.size >= rememberedMax) known.clear()
-    if (text.length <= rememberedLengthMax) known.set(text, found)
+    // A copy: a part of a header keeps the whole header in memory.
+    if (text.length <= rememberedLengthMax) known.set(Buffer.from(text).toString(), found)
     return found
   }
 }
