@@ -25,25 +25,23 @@ export const makeFaultsOf = (sql: SqlClient.SqlClient, columns: ReadonlyMap<stri
         const { faults } = outcome.failure
         return faults ?? (yield* outcome.failure)
       }
-      const reason = dataFault(outcome.failure)
-      if (reason === undefined) return yield* Effect.die(outcome.failure)
-      if (units.length === 1) return yield* Effect.catchIf(within(units, reason), SqlError.isSqlError, Effect.die)
+      if (dataFault(outcome.failure) === undefined) return yield* Effect.die(outcome.failure)
+      if (units.length === 1) return yield* Effect.catchIf(within(units), SqlError.isSqlError, Effect.die)
       const half = units.length >> 1
       return [...(yield* faultsOf(units.slice(0, half))), ...(yield* faultsOf(units.slice(half)))]
     })
-  const within = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>, reason: string) {
+  const within = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
     const { faults, units: cleaned } = yield* cleanedUnits(sql, units)
-    return faults.length > 0 ? faults : yield* faultsWithin(sql, columns, cleaned[0]!, reason)
+    return faults.length > 0 ? faults : yield* faultsWithin(sql, columns, cleaned[0]!)
   })
   return faultsOf
 }
 
-/** Which lines of a unit the database refuses; the record itself if none of its parts alone. */
+/** Which lines of a unit the database refuses. None if the reason has gone. */
 const faultsWithin = (
   sql: SqlClient.SqlClient,
   columns: ReadonlyMap<string, Columns>,
-  { large, parts, root }: Unit,
-  reason: string
+  { large, parts, root }: Unit
 ) => {
   const found: Array<Fault> = []
   /** Inserts the entries, without those that are refused; returns the keys of those that were not there. */
@@ -68,6 +66,6 @@ const faultsWithin = (
     if (!inserted.has(keyOf(root))) return []
     for (const [, entries] of Map.groupBy(parts, ({ table }) => table)) yield* insert(entries)
     yield* large?.inPieces(insert) ?? Effect.void
-    return found.length > 0 ? found : [faultAt(root, reason)]
+    return found
   })
 }

@@ -70,10 +70,12 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
     )
   )
 
-  /** Waits for the oldest batches until so many are left. */
+  /** Waits for the oldest batches until so many are left; for all if one stops the import. */
   const settle = Effect.fnUntraced(function* (left: number) {
     while (writing.length > left) {
-      const refused = yield* Fiber.join(writing.shift()!.refused)
+      const refused = yield* Effect.tapError(Fiber.join(writing.shift()!.refused), () =>
+        Fiber.awaitAll(writing.splice(0).map((other) => other.refused))
+      )
       if (refused.length > 0) yield* reject(refused)
     }
   })

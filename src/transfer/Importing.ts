@@ -9,7 +9,7 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog, type EventRow } from "../events/EventLog.ts"
-import { mayCompute, mayPause, mayTakeLong, retryTransaction } from "../postgres/Transactions.ts"
+import { mayCompute, mayPause, mayTakeLong, pauseFor, retryTransaction } from "../postgres/Transactions.ts"
 import { type Columns, readColumns, tableOf } from "./Columns.ts"
 import { cleanedUnits, makeFaultsOf } from "./Faults.ts"
 import { clash, dataFault, existingKeys, insertEntries, keyOf, refused } from "./Inserting.ts"
@@ -34,10 +34,13 @@ const isLost = (error: unknown): boolean => SqlError.isSqlError(error) && error.
 /** How often a batch is tried again that the database has refused, although nothing is wrong with it any more. */
 const retriesMax = 5
 
-const changedMeanwhile = new TransferRefused({
-  message:
-    "A batch was not imported, because the records that it refers to are changed at the same time: run the same command again."
-})
+/** Before it is tried again: what another transaction does meanwhile takes as long. */
+const retryPauseMillis = 100
+
+const changedMeanwhile = (reason: string) =>
+  new TransferRefused({
+    message: `A batch was refused ${retriesMax + 1} times, but none of its lines when tried alone: run the same command again. The last reason: ${reason}`
+  })
 
 /** Whether the units are taken back: they are written without events, whose counter every node waits for. */
 const IsRehearsal = Context.Reference("licensing/transfer/IsRehearsal", { defaultValue: () => false })
@@ -83,14 +86,15 @@ export class Importing extends Context.Service<
         triesLeft: number
       ): Effect.Effect<Imported, TransferRefused> =>
         inTransaction(attempt).pipe(
-          Effect.catchIf(SqlError.isSqlError, (error) =>
-            dataFault(error) === undefined
-              ? Effect.die(error)
-              : Effect.flatMap(rehearse(faultsOf(units)), (faults) => {
-                  if (faults.length > 0) return refused(faults)
-                  return triesLeft > 0 ? writeOrName(units, attempt, triesLeft - 1) : changedMeanwhile
-                })
-          )
+          Effect.catchIf(SqlError.isSqlError, (error) => {
+            const reason = dataFault(error)
+            if (reason === undefined) return Effect.die(error)
+            return Effect.flatMap(rehearse(faultsOf(units)), (faults) => {
+              if (faults.length > 0) return refused(faults)
+              if (triesLeft === 0) return changedMeanwhile(reason)
+              return Effect.andThen(pauseFor(retryPauseMillis), writeOrName(units, attempt, triesLeft - 1))
+            })
+          })
         )
 
       const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) => {

@@ -1,10 +1,12 @@
 /** Batches that the database refuses: which lines are named, and what becomes of a batch whose fault has gone meanwhile. */
-import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { assert, it, layer } from "@effect/vitest"
+import { Deferred, Effect, Layer } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { EventLog } from "../../src/events/EventLog.ts"
 import { makeFaultsOf } from "../../src/transfer/Faults.ts"
 import { Importing } from "../../src/transfer/Importing.ts"
+import { type Accept, runImport } from "../../src/transfer/ImportRun.ts"
+import { TransferRefused } from "../../src/transfer/Lines.ts"
 import { Database } from "../support/Database.ts"
 import { at, customer, device, entryOf, license, policy, product, unitOf } from "./Records.ts"
 
@@ -25,23 +27,28 @@ const refuseAttempts = Effect.fnUntraced(function* (condition: string) {
 })
 
 layer(layerImporting)("A batch that the database refuses", (it) => {
-  it.effect("is tried again if nothing is wrong with it any more", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const allow = yield* refuseAttempts("n = 1")
-      const { written } = yield* (yield* Importing).write([unitOf(customer("cust_again"))])
-      yield* allow
-      assert.deepStrictEqual([...written], [["customer", 1]])
-      assert.deepStrictEqual(yield* sql`SELECT count(*)::int FROM customers WHERE id = 'cust_again'`, [{ count: 1 }])
-    })
-  )
+  // The second attempt is the search for the line, the third one tries the line alone.
+  for (const refusals of [1, 2])
+    it.effect(`${refusals} times is tried again if nothing is wrong with it any more`, () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const allow = yield* refuseAttempts(`n <= ${refusals}`)
+        const id = `cust_again_${refusals}`
+        const { written } = yield* Effect.ensuring(
+          (yield* Importing).write([unitOf(customer(id))]),
+          Effect.orDie(allow)
+        )
+        assert.deepStrictEqual([...written], [["customer", 1]])
+        assert.deepStrictEqual(yield* sql`SELECT count(*)::int FROM customers WHERE id = ${id}`, [{ count: 1 }])
+      })
+    )
 
   it.effect("again and again, although nothing is wrong with it, stops the import", () =>
     Effect.gen(function* () {
       const allow = yield* refuseAttempts("n % 2 = 1")
       const error = yield* Effect.flip((yield* Importing).write([unitOf(customer("cust_never"))]))
       yield* allow
-      assert.match(error.message, /run the same command again/)
+      assert.match(error.message, /run the same command again. The last reason: The database refuses it: refused\.$/)
       assert.isUndefined(error.faults)
     })
   )
@@ -92,3 +99,33 @@ layer(layerImporting)("A batch that the database refuses", (it) => {
     })
   )
 })
+
+it.effect("A batch that stops an import does so after the batch that is written beside it", () =>
+  Effect.gen(function* () {
+    const begun = yield* Deferred.make<void>()
+    let written = false
+    const importing = Importing.of({
+      columns: new Map(),
+      rehearse: (effect) => effect,
+      write: ([first]) =>
+        first!.root.line === 1
+          ? Effect.andThen(Deferred.await(begun), new TransferRefused({ message: "stopped" }))
+          : Effect.gen(function* () {
+              yield* Deferred.succeed(begun, undefined)
+              yield* Effect.repeat(Effect.yieldNow, { times: 1_000 })
+              written = true
+              return { written: new Map(), present: 0, erased: [] }
+            })
+    })
+    const records = Array.from({ length: 1_001 }, (_, index) => ({
+      ...unitOf(customer(`cust_${index}`)),
+      root: entryOf(customer(`cust_${index}`), index + 1)
+    }))
+    const source = (accept: Accept) => Effect.forEach(records, accept, { discard: true })
+    const error = yield* Effect.flip(runImport(source, { dryRun: false, onProgress: () => Effect.void })).pipe(
+      Effect.provideService(Importing, importing)
+    )
+    assert.strictEqual(error.message, "stopped")
+    assert.isTrue(written)
+  })
+)
