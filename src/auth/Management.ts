@@ -12,6 +12,11 @@ export class RequiredScopes extends Context.Service<RequiredScopes, ReadonlyArra
   "licensing/auth/RequiredScopes"
 ) {}
 
+/** The scopes that a request with the query parameter `expand` needs, too. */
+export const ExpandScopes = Context.Reference<ReadonlyArray<ManagementScope>>("licensing/auth/ExpandScopes", {
+  defaultValue: () => []
+})
+
 /**
  * What a token for some products reaches of an operation:
  * - `path`, unless declared otherwise: the records that the path names, if they belong to its products. Without such a
@@ -37,9 +42,11 @@ export const operation = (options: {
   readonly summary: string
   readonly description?: string
   readonly scopes: ReadonlyArray<ManagementScope>
+  readonly expandScopes?: ReadonlyArray<ManagementScope>
   readonly reach?: ProductReach
 }) =>
   Context.make(RequiredScopes, options.scopes).pipe(
+    Context.add(ExpandScopes, options.expandScopes ?? []),
     Context.add(ProductReach, options.reach ?? "path"),
     Context.add(OpenApi.Identifier, options.id),
     Context.add(OpenApi.Summary, options.summary),

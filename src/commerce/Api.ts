@@ -19,6 +19,8 @@ import {
 
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
+/** The scope of the lists alone shows no customer. */
+const expandScopes = ["license:read"] as const
 const expand = Schema.optionalKey(expandOf(["customer"], " It also needs the scope license:read."))
 
 const orders = [
@@ -35,7 +37,9 @@ const orders = [
     success: Paged(Order),
     error: failures("NOT_FOUND")
   })
-    .annotateMerge(operation({ id: "listOrders", summary: "List a product's orders", scopes: ["product:read"] }))
+    .annotateMerge(
+      operation({ id: "listOrders", summary: "List a product's orders", scopes: ["product:read"], expandScopes })
+    )
     .annotate(PathTables, { id: "products" }),
   HttpApiEndpoint.post("createOrder", "/products/:id/orders", {
     params,
@@ -77,7 +81,12 @@ const subscriptions = [
     error: failures("NOT_FOUND")
   })
     .annotateMerge(
-      operation({ id: "listSubscriptions", summary: "List a product's subscriptions", scopes: ["product:read"] })
+      operation({
+        id: "listSubscriptions",
+        summary: "List a product's subscriptions",
+        scopes: ["product:read"],
+        expandScopes
+      })
     )
     .annotate(PathTables, { id: "products" }),
   HttpApiEndpoint.post("createSubscription", "/products/:id/subscriptions", {

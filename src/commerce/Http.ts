@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { CurrentPrincipal } from "../auth/CurrentActor.ts"
 import { withTag } from "../preconditions/TaggedResponse.ts"
 import { ExpandedPurchases } from "./ExpandedPurchases.ts"
 import { OrderUpdate } from "./Order.ts"
@@ -17,13 +16,12 @@ export const CommerceHttp = HttpApiBuilder.group(
     const subscriptions = yield* Subscriptions
     const { expanded } = yield* ExpandedPurchases
     return handlers.handleAll({
-      listOrders: ({ params, query: { expand, ...filter } }) =>
-        CurrentPrincipal.use((principal) => expanded(principal, expand, orders.list(params.id, filter))),
+      listOrders: ({ params, query: { expand, ...filter } }) => expanded(expand, orders.list(params.id, filter)),
       createOrder: ({ params, payload }) => orders.create(params.id, payload),
       getOrder: ({ params }) => withTag(OrderUpdate, orders.get(params.id)),
       updateOrder: ({ params, payload }) => withTag(OrderUpdate, orders.update(params.id, payload)),
       listSubscriptions: ({ params, query: { expand, ...filter } }) =>
-        CurrentPrincipal.use((principal) => expanded(principal, expand, subscriptions.list(params.id, filter))),
+        expanded(expand, subscriptions.list(params.id, filter)),
       createSubscription: ({ params, payload }) => subscriptions.create(params.id, payload),
       getSubscription: ({ params }) => withTag(SubscriptionUpdate, subscriptions.get(params.id)),
       updateSubscription: ({ params, payload }) => withTag(SubscriptionUpdate, subscriptions.update(params.id, payload))

@@ -17,9 +17,10 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { authorizationHeader } from "../auth/AuthorizationHeader.ts"
 import { ApiKeyCache, type CachedApiKey } from "../auth/apiKeys/ApiKeyCache.ts"
 import { CurrentActor, CurrentPrincipal, CurrentProducts, type Principal } from "../auth/CurrentActor.ts"
-import { ManagementAuthorization, RequiredScopes } from "../auth/Management.ts"
+import { ExpandScopes, ManagementAuthorization, RequiredScopes } from "../auth/Management.ts"
 import { Oidc } from "../auth/oidc/Oidc.ts"
 import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
+import type { ManagementScope } from "../auth/Scope.ts"
 import * as Tokens from "../auth/Tokens.ts"
 import { sha256 } from "../signing/Digest.ts"
 import { makeProductGuard } from "./ProductGuard.ts"
@@ -71,11 +72,23 @@ export const layer = Layer.effect(
         Context.getOption(endpoint.annotations, RequiredScopes),
         () => ["admin"] as const
       )
-      if (scopes.has("admin") || required.every((scope) => scopes.has(scope))) return principal
-      const needed = required.join(", ")
+      const suffice = (needed: ReadonlyArray<ManagementScope>) =>
+        scopes.has("admin") || needed.every((scope) => scopes.has(scope))
+      if (!suffice(required)) {
+        const needed = required.join(", ")
+        return yield* refuse(
+          "TOKEN_SCOPE_DENIED",
+          `The API token lacks a scope that this operation needs: use a token with ${needed}.`,
+          needed
+        )
+      }
+      const expandScopes = Context.get(endpoint.annotations, ExpandScopes)
+      if (suffice(expandScopes)) return principal
+      if (!Object.hasOwn(yield* HttpServerRequest.ParsedSearchParams, "expand")) return principal
+      const needed = expandScopes.join(", ")
       return yield* refuse(
         "TOKEN_SCOPE_DENIED",
-        `The API token lacks a scope that this operation needs: use a token with ${needed}.`,
+        `The API token lacks a scope that expand needs: use a token with ${needed}, or leave expand out.`,
         needed
       )
     }, Effect.tapError(challenge))

@@ -7,7 +7,11 @@
  * Two nodes hand commands to the owner of each license. One client for each license consumes at both nodes in turn, so that all are
  * handed over. Then the second node gets SIGKILL, or SIGSTOP in every second round, while the clients continue at the first one, and a
  * new node takes its place. Requests in flight at the first node when the other one dies count from the fault on; those sent later
- * count from when they were sent. The longest answer of the second before the fault tells what the machine does by itself. Exits with 1 if an answer was not 200, or took more than a second.
+ * count from when they were sent. The longest answer of the second before the fault tells what the machine does by itself.
+ *
+ * Exits with 1 if an answer was not 200, before the fault or after it, if nothing was handed over, or if an answer took too long: more
+ * than a second after SIGKILL, two seconds after SIGSTOP. A frozen node may hold a license's row locked for the first second
+ * (docs/OPERATIONS.md).
  */
 import { randomUUID } from "node:crypto"
 import { setTimeout as pause } from "node:timers/promises"
@@ -34,7 +38,7 @@ const { values: flags } = parseArgs({
 const licenses = Number(flags.licenses)
 /** Between two requests of a license. */
 const intervalMillis = (1_000 * licenses) / Number(flags["per-second"])
-const answerMillisMax = 1_000
+const answerMillisMax = { SIGKILL: 1_000, SIGSTOP: 2_000 }
 /** After a fault: longer than the row of a dead node lives. */
 const observedMillis = 7_000
 /** Before it: each node finds out that the other one changes the same licenses. */
@@ -77,16 +81,20 @@ const connectedPeers = async (base: string): Promise<number> => {
   return Number(/^licensing_cluster_peers\{state="connected"\} (\d+)/m.exec(text)?.[1] ?? 0)
 }
 
-/** One client for each license until the time is over. Returns the answers of requests that were in flight at the fault, or later. */
+/**
+ * One client for each license until the time is over. Returns the waits for answers to requests that were in flight at the fault, or
+ * later, and how many of all requests were refused.
+ */
 const answersAfter = async (pool: Pool, seats: ReadonlyArray<Seat>, fault: () => void) => {
   const faultAt = performance.now() + 1_000
   const until = faultAt + observedMillis
   const answers: Array<Answer> = []
-  let longestBefore = 0
+  let [longestBefore, refused] = [0, 0]
   const client = async (seat: Seat, index: number): Promise<void> => {
     await pause((intervalMillis * index) / seats.length)
     while (performance.now() < until) {
       const answer = await consume(pool, seat)
+      if (answer.status !== 200) refused++
       if (answer.sentAt + answer.millis >= faultAt) answers.push(answer)
       else longestBefore = Math.max(longestBefore, answer.millis)
       await pause(Math.max(0, intervalMillis - answer.millis))
@@ -95,7 +103,7 @@ const answersAfter = async (pool: Pool, seats: ReadonlyArray<Seat>, fault: () =>
   const strike = pause(1_000).then(fault)
   await Promise.all([strike, ...seats.map(client)])
   const waited = answers.map(({ millis, sentAt }) => sentAt + millis - Math.max(sentAt, faultAt))
-  return { waited, longestBefore, refused: answers.filter(({ status }) => status !== 200).length }
+  return { waited, longestBefore, refused }
 }
 
 const runFault = Effect.fnUntraced(function* (
@@ -106,10 +114,13 @@ const runFault = Effect.fnUntraced(function* (
   const { base, pool, seats } = place
   const other = yield* start
   const otherPool = new Pool(other.base, { connections: licenses })
-  yield* Effect.promise(async () => {
+  const refusedBefore = yield* Effect.promise(async () => {
     while ((await connectedPeers(base)) === 0 || (await connectedPeers(other.base)) === 0) await pause(50)
+    const answers: Array<Answer> = []
     for (let round = 0; round < sharingRounds; round++)
-      for (const each of [pool, otherPool]) await Promise.all(seats.map((seat) => consume(each, seat)))
+      for (const each of [pool, otherPool])
+        answers.push(...(await Promise.all(seats.map((seat) => consume(each, seat)))))
+    return answers.filter(({ status }) => status !== 200).length
   })
   const before = yield* Effect.promise(() => handedOver(base, "answered"))
   const { longestBefore, refused, waited } = yield* Effect.promise(() =>
@@ -124,7 +135,7 @@ const runFault = Effect.fnUntraced(function* (
     answers: waited.length,
     longest_before_ms: rounded(longestBefore),
     longest_ms: rounded(Math.max(...waited)),
-    refused
+    refused: refusedBefore + refused
   }
   yield* say(JSON.stringify(row))
   return row
@@ -148,7 +159,10 @@ const program = Effect.gen(function* () {
   })
   const text = flags.json ? JSON.stringify({ rows, summary }, null, 2) : [rows, summary].map(table).join("\n\n")
   yield* Effect.sync(() => process.stdout.write(`${text}\n`))
-  const fails = rows.some(({ longest_ms, refused }) => refused > 0 || longest_ms > answerMillisMax)
+  const fails = rows.some(
+    ({ fault, handed_over, longest_ms, refused }) =>
+      refused > 0 || handed_over === 0 || longest_ms > answerMillisMax[fault]
+  )
   if (fails) yield* Effect.sync(() => (process.exitCode = 1))
 })
 

@@ -71,15 +71,24 @@ layer(TestServer.layer)("The lists of orders and subscriptions", (it) => {
       const { client, send } = yield* TestServer
       const { email, id } = yield* makeCustomer
       const product = yield* sell([id])
-      const tokenWith = (...scopes: ReadonlyArray<ManagementScope>) =>
-        Effect.map(client["api-keys"].create({ payload: { name: "few", scopes } }), ({ token }) => ({
+      const tokenWith = (
+        scopes: ReadonlyArray<ManagementScope>,
+        limit: { readonly product_ids?: Array<string> } = {}
+      ) =>
+        Effect.map(client["api-keys"].create({ payload: { name: "few", scopes, ...limit } }), ({ token }) => ({
           authorization: `Bearer ${token}`
         }))
-      const [seller, clerk] = [yield* tokenWith("product:read"), yield* tokenWith("product:read", "license:read")]
+      const [seller, clerk] = [yield* tokenWith(["product:read"]), yield* tokenWith(["product:read", "license:read"])]
+      const limited = yield* tokenWith(["product:read"], { product_ids: [product.id] })
       for (const kind of kinds) {
         const path = `/api/v1/products/${product.id}/${kind}`
         const refused = yield* send({ path: `${path}?expand=customer`, headers: seller })
         assertRefused(refused, 403, "TOKEN_SCOPE_DENIED", "license:read")
+        assert.include(refused.headers["www-authenticate"], 'scope="license:read"')
+        // Before other faults of the query, and before the product is looked for.
+        for (const headers of [seller, limited])
+          for (const wrong of [`${path}?expand=customer&limit=0`, `/api/v1/products/none/${kind}?expand=customer`])
+            assertRefused(yield* send({ path: wrong, headers }), 403, "TOKEN_SCOPE_DENIED", "license:read")
         assertAnswered(yield* send({ path, headers: seller }), 200)
         const shown = yield* send({ path: `${path}?expand=customer`, headers: clerk })
         assert.deepStrictEqual(shownBy(shown.json), [
