@@ -872,6 +872,8 @@ CREATE TABLE report_exports (
 COMMENT ON TABLE report_exports IS 'A row is a requested export of a report, with its progress and result.';
 CREATE INDEX report_exports_age ON report_exports USING btree (created_at);
 CREATE INDEX report_exports_kind ON report_exports USING btree (report_kind, id);
+CREATE INDEX report_exports_report ON report_exports USING btree (report_kind, created_at, id);
+CREATE INDEX report_exports_status ON report_exports USING btree (status, created_at, id);
 CREATE INDEX report_exports_waiting ON report_exports USING btree (created_at, id) WHERE (status = ANY (ARRAY['pending'::text, 'processing'::text]));
 
 CREATE TABLE report_export_chunks (

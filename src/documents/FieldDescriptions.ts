@@ -251,6 +251,7 @@ export const parameterDescriptions: { readonly [name: string]: string } = {
   policy_id: "Only licenses of this policy.",
   product_id: "Only what belongs to this product.",
   q: "Only licenses with this text in the customer's name or email.",
+  report_kind: "Only exports of this report.",
   request_id: "Only what this request caused.",
   resource_id: "Only events of this record.",
   resource_type: "Only records of this kind.",

@@ -7,7 +7,7 @@ import { Limit, listQuery, SequenceCursor } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { exportSorts, ReportExport, ReportExportCreate } from "./exports/Export.ts"
+import { exportFilters, exportSorts, ReportExport, ReportExportCreate } from "./exports/Export.ts"
 import { filterFields } from "./model/Filter.ts"
 import { Overview, overviewFields } from "./model/Overview.ts"
 import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./model/Report.ts"
@@ -122,7 +122,7 @@ export class ReportsApi extends HttpApiGroup.make("reports")
       })
     ),
     HttpApiEndpoint.get("listExports", "/reports/exports", {
-      query: listQuery(exportSorts, {}),
+      query: listQuery(exportSorts, exportFilters),
       success: Paged(ReportExport)
     }).annotateMerge(
       operation({

@@ -240,7 +240,7 @@ const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statem
   [
     "report_exports",
     `INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, product_ids, generated_at, ledger_last, created_at, updated_at)
-     SELECT ${id("exp", "n")}, 'usage-summary', 'json', 'completed', '{}', 'application/json', 'key_1',
+     SELECT ${id("exp", "n")}, CASE WHEN n % 500 = 0 THEN 'license-audit' ELSE 'usage-summary' END, 'json', CASE WHEN n % 700 = 0 THEN 'failed' ELSE 'completed' END, '{}', 'application/json', 'key_1',
        CASE WHEN n % 3 = 0 THEN ARRAY['${hotProduct}'] END, t, 0, t, t
      FROM generate_series(1, ${others}) n, LATERAL (SELECT ${instant(`now() - (${others} - n) * interval '1 minute'`)} AS t) at`
   ],

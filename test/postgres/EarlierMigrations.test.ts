@@ -84,7 +84,8 @@ const migrations = [
   "0013_product_limits.sql",
   "0014_erasure_and_overview.sql",
   "0016_subscription_observed_at.sql",
-  "0017_erasure_fence.sql"
+  "0017_erasure_fence.sql",
+  "0018_report_export_filters.sql"
 ]
 
 const layerQuiet = Layer.succeed(References.MinimumLogLevel, "None")

@@ -50,3 +50,11 @@ export type ReportExport = typeof ReportExport.Type
 export type StoredExport = Omit<ReportExport, "download_url">
 
 export const exportSorts = { created_at: "instant" } as const
+
+/** The filters of the list of exports. */
+export const exportFilters = {
+  report_kind: Schema.optionalKey(ReportExport.fields.report_kind),
+  status: Schema.optionalKey(ReportExport.fields.status)
+}
+const Filter = Schema.Struct(exportFilters)
+export type ExportFilter = typeof Filter.Type

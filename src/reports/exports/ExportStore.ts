@@ -8,11 +8,11 @@ import type { ProductIds } from "../../auth/CurrentActor.ts"
 import { ownedBy } from "../../auth/productLimits/OwnedRows.ts"
 import { readPage } from "../../postgres/Pages.ts"
 import { columns, instant, json } from "../../postgres/Parameters.ts"
-import { decodeRows } from "../../postgres/Sql.ts"
+import { decodeRows, equals } from "../../postgres/Sql.ts"
 import { makeDigest } from "../../signing/Digest.ts"
 import type { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import { decompress } from "./Compression.ts"
-import { exportSorts, ReportExport, type StoredExport } from "./Export.ts"
+import { type ExportFilter, exportSorts, ReportExport, type StoredExport } from "./Export.ts"
 import { LedgerSnapshot, ledgerHead } from "./LedgerSnapshot.ts"
 import type { RunningDigest, RunningDigests } from "./RunningDigests.ts"
 import { type StoredChunk, type StoredPiece, storedChunks } from "./StoredPiece.ts"
@@ -57,11 +57,11 @@ export const findExport = (sql: SqlClient.SqlClient, id: string) =>
   )
 
 /** A page of the exports that a token for these products reaches. */
-export const listExports = (sql: SqlClient.SqlClient, request: ListRequest, products: ProductIds) =>
+export const listExports = (sql: SqlClient.SqlClient, request: ListRequest & ExportFilter, products: ProductIds) =>
   readPage(sql, request, {
     columns: sql.literal(exportColumns),
     table: "report_exports",
-    where: sql`TRUE`,
+    where: equals(sql, { report_kind: request.report_kind, status: request.status }),
     part: products && { condition: (row) => ownedBy(sql, "report_exports", row, products) },
     sorts: exportSorts,
     decode: decodeStored

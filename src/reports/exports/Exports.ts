@@ -18,7 +18,7 @@ import { decodeFilters, type Scope, unsupportedFilter } from "../model/Filter.ts
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { checkScope, isTooManyRows } from "../model/RequestChecks.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
-import type { ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
+import type { ExportFilter, ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
 import { type ExportRequest, ofToken, wholePiece } from "./ExportContent.ts"
 import {
   chunkSizes,
@@ -60,7 +60,7 @@ export class Exports extends Context.Service<
   Exports,
   {
     create(input: typeof ReportExportCreate.Type): Effect.Effect<StoredExport, ExportRefusal>
-    list(request: ListRequest): Effect.Effect<Page<StoredExport>>
+    list(request: ListRequest & ExportFilter): Effect.Effect<Page<StoredExport>>
     get(id: string): Effect.Effect<StoredExport, Refusal<"NOT_FOUND">>
     file(id: string): Effect.Effect<ExportFile, Refusal<"NOT_FOUND"> | Refusal<"EXPORT_NOT_READY">>
   }

@@ -1,6 +1,7 @@
 /** The list of exports. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { idsIn, makeProduct, tokenFor } from "../../support/ProductTokens.ts"
 import { TestServer } from "../../support/TestServer.ts"
@@ -53,8 +54,34 @@ layer(TestServer.layer)("The list of report exports", (it) => {
       assert.deepStrictEqual(idsIn((yield* ofOne.ask("GET", "/reports/exports")).json), [narrow])
       assert.sameMembers(idsIn((yield* ofBoth.ask("GET", "/reports/exports")).json), [narrow, wide])
       assertRefused(yield* ofOne.ask("GET", `/reports/exports/${wide}`), 404, "NOT_FOUND")
-      const reader = yield* ofOne.ask("GET", "/reports/exports?status=failed")
-      assertRefused(reader, 400, "INVALID_QUERY", "status")
+      const found = (query: string) =>
+        Effect.map(ofBoth.ask("GET", `/reports/exports?${query}`), ({ json }) => idsIn(json))
+      assert.sameMembers(yield* found("report_kind=usage-summary&status=completed"), [narrow, wide])
+      assert.deepStrictEqual(yield* found("status=failed"), [])
+    })
+  )
+
+  it.effect("takes the report and the status as filters", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const create = (report_kind: "usage-summary" | "usage-ledger") =>
+        Effect.map(client.reports.createExport({ payload: { report_kind } }), ({ id }) => id)
+      const [summary, failed, ledger] = [
+        yield* create("usage-summary"),
+        yield* create("usage-summary"),
+        yield* create("usage-ledger")
+      ]
+      yield* sql`UPDATE report_exports SET status = 'failed' WHERE id = ${failed}`
+      const found = (query: NonNullable<Parameters<typeof client.reports.listExports>[0]>["query"]) =>
+        Effect.map(client.reports.listExports({ query }), ({ items }) => items.map(({ id }) => id))
+      assert.deepStrictEqual(yield* found({ report_kind: "usage-ledger" }), [ledger])
+      assert.deepStrictEqual(yield* found({ status: "failed" }), [failed])
+      const completed = yield* found({ report_kind: "usage-summary", status: "completed" })
+      assert.include(completed, summary)
+      for (const id of [failed, ledger]) assert.notInclude(completed, id)
+      const wrong = yield* send({ path: "/api/v1/reports/exports?status=done" })
+      assertRefused(wrong, 400, "INVALID_QUERY", "status")
     })
   )
 })
