@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { freshKey, issue } from "../../support/IssuedLicenses.ts"
+import { makeProduct } from "../../support/ProductTokens.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 let keyCount = 0
@@ -163,6 +164,26 @@ layer(TestServer.layer)("Without its stored response", (it) => {
         assert.strictEqual((yield* send(request)).text, answer.text, name)
         assert.deepStrictEqual(yield* everything, after, name)
       }
+    })
+  )
+})
+
+layer(TestServer.layer)("Licenses whose stored response is in a deadlock", (it) => {
+  it.effect("are issued by another attempt", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const { id: product_id, policy: policy_id } = yield* makeProduct
+      // A sequence counts attempts that are rolled back, too.
+      yield* sql`CREATE SEQUENCE attempts`
+      yield* sql.unsafe(`CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+        IF nextval('attempts') = 1 THEN RAISE EXCEPTION USING ERRCODE = '40P01'; END IF; RETURN NEW; END$$`)
+      yield* sql`
+        CREATE TRIGGER deadlock BEFORE INSERT ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION deadlock()`
+      const body = { licenses: [{ product_id, policy_id, expires_at: "2999-01-01T00:00:00Z" }] }
+      const answer = yield* send({ method: "POST", path: "/api/v1/licenses/batch", headers: freshKey(), body })
+      assertAnswered(answer, 201)
+      assert.deepStrictEqual(yield* sql`SELECT count(*)::int FROM licenses`, [{ count: 1 }])
     })
   )
 })

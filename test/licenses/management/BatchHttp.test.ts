@@ -110,26 +110,6 @@ layer(TestServer.layer, { timeout: 120_000 })("A batch", (it) => {
     })
   )
 
-  it.effect("with an Idempotency-Key is tried again after a deadlock of its response", () =>
-    Effect.gen(function* () {
-      const { own } = yield* makeCatalog
-      const sql = yield* SqlClient.SqlClient
-      const { feature_id: _, ...named } = own
-      // A sequence counts attempts that are rolled back, too.
-      yield* sql`CREATE SEQUENCE attempts`
-      yield* sql.unsafe(`CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
-        IF nextval('attempts') = 1 THEN RAISE EXCEPTION USING ERRCODE = '40P01'; END IF; RETURN NEW; END$$`)
-      yield* sql`
-        CREATE TRIGGER deadlock BEFORE INSERT ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION deadlock()`
-      const before = yield* stored
-      const answer = yield* post([{ ...named, expires_at }], { "idempotency-key": "deadlock" }).pipe(
-        Effect.ensuring(Effect.orDie(sql`DROP FUNCTION deadlock CASCADE`))
-      )
-      assertAnswered(answer, 201)
-      assert.strictEqual((yield* stored).licenses, before.licenses + 1)
-    })
-  )
-
   it.effect(
     "issues a thousand licenses in the order of the request, with an event and the policy's features each",
     () =>
