@@ -28,7 +28,7 @@ const texts: { readonly [name: string]: ReadonlyArray<string> } = {
   fingerprint: ["fp-7-0", "none"],
   last_seen_after: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
   last_seen_before: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
-  expand: ["product", "product,policy,customer"],
+  expand: ["customer"],
   license_id: [idOf("lic", 1), idOf("lic", 700), "none"],
   device_id: [idOf("dev", 700), idOf("dev", 9_000_000_700), "none"],
   feature_code: ["export", "rare", "none"],
@@ -51,14 +51,17 @@ const metadata = [
   ["none", "none"]
 ]
 
-export const queriesOf = ({ query }: Operation): ReadonlyArray<string> => [
+const expandedLicenses = ["product", "product,policy,customer"]
+
+export const queriesOf = ({ id, query }: Operation): ReadonlyArray<string> => [
   "",
   ...query
     .filter(({ name }) => name !== "limit" && name !== "cursor")
     .flatMap(({ name, schema }) => {
       if (name === "metadata") return metadata.map(([key, value]) => `&metadata[${key}]=${value}`)
       const each = resolved(schema)["enum"] as ReadonlyArray<string> | undefined
-      const values = each !== undefined && each.length <= eachMax ? each : texts[name]
+      const expanded = name === "expand" && id === "listLicenses" ? expandedLicenses : texts[name]
+      const values = each !== undefined && each.length <= eachMax ? each : expanded
       assert.isDefined(values, `give FilterValues.ts some values of the filter ${name}`)
       return values.map((value) => `&${name}=${encodeURIComponent(value)}`)
     })

@@ -143,31 +143,6 @@ layer(Database.layerUrl, { excludeTestServices: true })("The process", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect(
-    "answers the requests that it has begun to read before it stops, and closes connections of clients that never finish",
-    () =>
-      Effect.gen(function* () {
-        const token = "in-flight-token-of-more-than-32-characters"
-        const { child, exit, port } = yield* started({ ...(yield* onDatabase), LICENSING_BOOTSTRAP_TOKEN: token })
-        const body = '{"name":"Editor","code":"in-flight"}'
-        const begin = (fields: string) => {
-          const head = `POST /api/v1/products HTTP/1.1\r\nHost: x\r\n${fields}Content-Length: ${body.length}\r\n\r\n`
-          return hold(port, head + body.slice(0, 10))
-        }
-        // A request without a valid token may be answered before its body has arrived.
-        const inFlight = yield* begin(`Authorization: Bearer ${token}\r\nContent-Type: application/json\r\n`)
-        yield* begin("")
-        child.kill("SIGTERM")
-        yield* untilStopping(port)
-        child.kill("SIGTERM")
-        yield* inFlight.write(body.slice(10))
-        const answer = yield* inFlight.answer
-        assert.strictEqual(answer.status, 201, answer.text)
-        assert.strictEqual(answer.headers["connection"], "close")
-        assert.strictEqual(yield* exit, 0)
-      }).pipe(Effect.scoped)
-  )
-
   const failing: ReadonlyArray<readonly [Record<string, string>, RegExp]> = [
     [
       { LICENSING_PORT: "x", LICENSING_SWEEP_SECONDS: "x" },
@@ -209,5 +184,33 @@ layer(Database.layerUrl, { excludeTestServices: true })("The process", (it) => {
       assert.strictEqual(yield* exit, 1)
       assert.match(written.error, /^A stored secret is encrypted with the master key .*\n$/)
     }).pipe(Effect.scoped)
+  )
+})
+
+// With a database of its own: the token of the settings is used by the first start only.
+layer(Database.layerUrl, { excludeTestServices: true })("A process that is stopped", (it) => {
+  it.effect(
+    "answers the requests that it has begun to read before it stops, and closes connections of clients that never finish",
+    () =>
+      Effect.gen(function* () {
+        const token = "in-flight-token-of-more-than-32-characters"
+        const { child, exit, port } = yield* started({ ...(yield* onDatabase), LICENSING_BOOTSTRAP_TOKEN: token })
+        const body = '{"name":"Editor","code":"in-flight"}'
+        const begin = (fields: string) => {
+          const head = `POST /api/v1/products HTTP/1.1\r\nHost: x\r\n${fields}Content-Length: ${body.length}\r\n\r\n`
+          return hold(port, head + body.slice(0, 10))
+        }
+        // A request without a valid token may be answered before its body has arrived.
+        const inFlight = yield* begin(`Authorization: Bearer ${token}\r\nContent-Type: application/json\r\n`)
+        yield* begin("")
+        child.kill("SIGTERM")
+        yield* untilStopping(port)
+        child.kill("SIGTERM")
+        yield* inFlight.write(body.slice(10))
+        const answer = yield* inFlight.answer
+        assert.strictEqual(answer.status, 201, answer.text)
+        assert.strictEqual(answer.headers["connection"], "close")
+        assert.strictEqual(yield* exit, 0)
+      }).pipe(Effect.scoped)
   )
 })
