@@ -46,7 +46,10 @@ export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
 
   const mayTry = (now: bigint) => triedAt === undefined || now - triedAt >= betweenAttemptsNanos
 
-  /** Fetches if `isNeeded`, which is evaluated while the permit is held: another fiber may have fetched meanwhile. */
+  /**
+   * Fetches if `isNeeded`, which is evaluated while the permit is held: another fiber may have fetched meanwhile. A client that
+   * disconnects during a fetch must not end it: the next one begins ten seconds later.
+   */
   const fetchIf = (isNeeded: (cached: KeySet | undefined, now: bigint) => boolean) =>
     semaphore.withPermit(
       Effect.gen(function* () {
@@ -59,7 +62,7 @@ export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
         }
         if (isUsable(cached, now)) return cached
         return yield* new IssuerUnreachable({ message: `The keys of ${issuer} cannot be fetched.` })
-      })
+      }).pipe(Effect.uninterruptible)
     )
 
   const isStale = (keys: KeySet | undefined, now: bigint) => keys === undefined || now - keys.fetchedAt >= freshNanos

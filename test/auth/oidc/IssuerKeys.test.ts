@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto"
 import type { RequestListener } from "node:http"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Queue } from "effect"
+import { Clock, Deferred, Effect, Fiber, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { authenticationOf, defaultIdentity, Issuer, makeOidc, makeSigningKey } from "../../support/Authentication.ts"
 
@@ -114,6 +114,28 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       yield* issuer.publish(makeSigningKey("ES256", "after the outage"))
       yield* issuer.pretend()
       yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* ask, defaultIdentity)
+    })
+  )
+
+  it.effect("are known although the client that asked first has disconnected", () =>
+    Effect.gen(function* () {
+      const { pretend, sign, url } = yield* Issuer
+      const oidc = yield* makeOidc()
+      const ask = Effect.flatMap(Effect.flatMap(now, sign), (token) => authenticationOf(oidc, token))
+      const asked = yield* Deferred.make<() => void>()
+      yield* pretend((_, response) =>
+        Deferred.doneUnsafe(
+          asked,
+          Effect.succeed(() => response.end(JSON.stringify({ issuer: url, jwks_uri: `${url}/jwks` })))
+        )
+      )
+      const first = yield* Effect.forkChild(ask)
+      const answer = yield* Deferred.await(asked)
+      yield* pretend()
+      const disconnected = yield* Effect.forkChild(Fiber.interrupt(first), { startImmediately: true })
+      answer()
+      yield* Fiber.join(disconnected)
       assert.deepStrictEqual(yield* ask, defaultIdentity)
     })
   )
