@@ -1,7 +1,8 @@
 /**
  * The deadline of requests on the framework path. A request that has begun its commit, or whose license's actor decides, is not
  * given up: its outcome is reported. Any other is answered at its deadline, and ends in the background: its statement is
- * canceled, its transaction is rolled back, and it leaves every queue that it waits in. So does one whose client has gone.
+ * canceled, its transaction is rolled back, and it leaves every queue that it waits in. A request whose client
+ * disconnects ends in the same way.
  */
 import { Clock, Context, Effect, Exit, type Fiber, FiberSet, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"

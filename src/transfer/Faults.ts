@@ -37,7 +37,7 @@ export const makeFaultsOf = (sql: SqlClient.SqlClient, columns: ReadonlyMap<stri
   return faultsOf
 }
 
-/** Which lines of a unit the database refuses. None if the reason has gone. */
+/** Which lines of a unit the database refuses. None if it accepts all of them now. */
 const faultsWithin = (
   sql: SqlClient.SqlClient,
   columns: ReadonlyMap<string, Columns>,

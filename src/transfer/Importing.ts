@@ -66,7 +66,7 @@ export class Importing extends Context.Service<
       const writeUnits = makeWriter(sql, events, columns)
 
       // Rows are parsed between the statements, and parts of a large record are read from the file. Until the events are written
-      // a batch holds only rows that nobody else knows. A rehearsal goes on after the batch.
+      // a batch holds only rows that no other transaction uses. A rehearsal goes on after the batch.
       const prepared = Effect.andThen(
         mayTakeLong(sql),
         Effect.flatMap(IsRehearsal, (isRehearsal) => sql`SELECT ${isRehearsal ? mayPause(sql) : mayCompute(sql)}`)
@@ -79,7 +79,7 @@ export class Importing extends Context.Service<
 
       const faultsOf = makeFaultsOf(sql, columns, writeUnits)
 
-      /** A refusal of the database without a fault that is found afterwards had a reason that has gone: the units are tried again. */
+      /** If the database refuses the units, and none of their lines afterwards, the cause was temporary: they are tried again. */
       const writeOrName = (
         units: ReadonlyArray<Unit>,
         attempt: Effect.Effect<Imported, TransferRefused | SqlError.SqlError>,

@@ -13,7 +13,7 @@ interface Listed {
   }>
 }
 
-/** A product with a purchase of each customer, and one of nobody. */
+/** A product with a purchase of each customer, and one without a customer. */
 const sell = Effect.fnUntraced(function* (customers: ReadonlyArray<string>) {
   const { advance, client } = yield* TestServer
   const product = yield* makeProduct

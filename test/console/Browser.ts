@@ -20,7 +20,7 @@ export class Browser extends Context.Service<
   {
     /** Undefined if the machine has no Chromium. */
     readonly chromium: Chromium | undefined
-    /** Pages that nobody uses now. A page's process costs more than most tests, so tests hand theirs on. */
+    /** Idle pages. A page's process costs more than most tests, so tests hand theirs on. */
     readonly free: Array<Page>
   }
 >()("licensing/test/Browser") {

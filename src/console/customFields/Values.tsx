@@ -146,7 +146,7 @@ interface EditProps {
 
 const Edit = ({ asked, fields, record }: EditProps) => {
   const inputs: ChangeFieldsOf<Values> = Object.fromEntries(fields.map((field) => [field.id, inputOf(field)]))
-  /** What this dialog has set before another field was refused: it is nobody else's change. */
+  /** What this dialog has set before another field was refused: no other person's change. */
   const own = useRef(new Map<string, Own>())
   const reread = () => asked.reread().then(Exit.map((current) => without(own.current, current)))
   const setOne = (field: CustomField, value: Value | null, seen: Value | undefined) =>

@@ -149,6 +149,6 @@ export const leave = (): void => {
 /** The time of day, in milliseconds. */
 export const now = (): number => Effect.runSync(Clock.currentTimeMillis)
 
-/** Does something after a while, whatever is shown then. */
+/** Does something after a while, also if the screen that asked for it is closed. */
 export const later = (delay: Duration.Input, act: () => void): void =>
   void Effect.runFork(Effect.delay(Effect.sync(act), delay))

@@ -1,14 +1,13 @@
 /** Changes are gathered while another node commits, so that nodes that take turns commit large groups. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Latch, Layer } from "effect"
-import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { EventLog } from "../../../src/events/EventLog.ts"
 import { type Gathering, makeCommitQueue, makeGathering } from "../../../src/licenses/engine/CommitQueue.ts"
 import type { PendingChanges } from "../../../src/licenses/engine/PendingChanges.ts"
 import { exits } from "../../../src/licenses/engine/Verdict.ts"
 import { openSession } from "../../../src/postgres/Postgres.ts"
-import { Database } from "../../support/Database.ts"
+import { Database, untilBlocked } from "../../support/Database.ts"
 
 describe("Gathering", () => {
   const group = (gathering: Gathering, waitedMillis: number, millis: number): number => {
@@ -93,7 +92,6 @@ describe("The commit queue", () => {
 layer(Database.layer, { timeout: 60_000 })("An append to the event log", (it) => {
   it.effect("tells how long another transaction held the counter", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       const { appendAtOnce } = Context.get(yield* Layer.build(EventLog.layer), EventLog)
       const { values } = yield* openSession((yield* Database).url)
       const event = { event_type: "product.created", resource_type: "product", resource_id: "a", metadata: {} } as const
@@ -103,8 +101,7 @@ layer(Database.layer, { timeout: 60_000 })("An append to the event log", (it) =>
       yield* values("BEGIN")
       yield* values("SELECT FROM event_sequence FOR UPDATE")
       const appended = yield* Effect.forkChild(append, { startImmediately: true })
-      const blocked = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
-      yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+      yield* untilBlocked
       // The database waits from here on at least for so long.
       yield* values("SELECT pg_sleep(0.05)")
       yield* values("COMMIT")
