@@ -5,8 +5,8 @@ const slow = "test/**/*.slow.test.ts"
 
 export default defineConfig({
   test: {
-    globalSetup: ["test/support/DatabaseServer.ts"],
-    setupFiles: ["test/support/PropertySeed.ts", "test/support/FreshMetrics.ts"],
+    globalSetup: ["test/support/database/DatabaseServer.ts"],
+    setupFiles: ["test/support/rules/PropertySeed.ts", "test/support/database/FreshMetrics.ts"],
     pool: "forks",
     maxWorkers: 2,
     // A backstop for a test that hangs; busy machines must not reach it. Beside eight other runs on two processors, tests

@@ -314,9 +314,11 @@ CREATE TABLE license_features (
   updated_at timestamp with time zone NOT NULL,
   expiry_recorded boolean DEFAULT false NOT NULL,
   from_policy boolean DEFAULT false NOT NULL,
+  expires_after_days integer,
   CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
   CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
   CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id),
+  CONSTRAINT license_features_expires_after_days_check CHECK ((expires_after_days >= 1)),
   CONSTRAINT license_features_max_consumptions_check CHECK ((max_consumptions >= 0)),
   CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
 ) WITH (fillfactor=80);

@@ -3,27 +3,27 @@
  * group.
  */
 import { HttpApi, OpenApi } from "effect/http-api"
-import { ActivitiesApi } from "./activities/Api.ts"
-import { Intake } from "./api/Requests.ts"
-import { ApiKeysApi } from "./auth/apiKeys/Api.ts"
-import { MeApi } from "./auth/me/Api.ts"
-import { CustomFieldsApi } from "./catalog/customFields/Api.ts"
-import { FeaturesApi } from "./catalog/features/Api.ts"
-import { PoliciesApi } from "./catalog/policies/Api.ts"
-import { ProductsApi } from "./catalog/products/Api.ts"
-import { VersionsApi } from "./catalog/versions/Api.ts"
-import { CommerceApi } from "./commerce/Api.ts"
-import { CustomersApi } from "./customers/Api.ts"
-import { DevicesApi } from "./devices/Api.ts"
-import { EventsApi } from "./events/Api.ts"
-import { LicensesApi } from "./licenses/Api.ts"
-import { OpsApi } from "./ops/Api.ts"
-import { ReportsApi } from "./reports/Api.ts"
-import { RuntimeApi } from "./runtime/Api.ts"
-import { SearchApi } from "./search/Api.ts"
-import { ProbesApi, SystemApi } from "./system/Api.ts"
-import { version } from "./Version.ts"
-import { WebhooksApi } from "./webhooks/Api.ts"
+import { MeApi } from "./access/me/Api.ts"
+import { Intake } from "./contract/api/Requests.ts"
+import { version } from "./contract/Version.ts"
+import { ProbesApi, SystemApi } from "./edge/system/Api.ts"
+import { ActivitiesApi } from "./insight/activities/Api.ts"
+import { OpsApi } from "./insight/ops/Api.ts"
+import { ReportsApi } from "./insight/reports/Api.ts"
+import { SearchApi } from "./insight/search/Api.ts"
+import { EventsApi } from "./ledger/events/Api.ts"
+import { WebhooksApi } from "./ledger/webhooks/Api.ts"
+import { DevicesApi } from "./licensing/devices/Api.ts"
+import { LicensesApi } from "./licensing/licenses/Api.ts"
+import { RuntimeApi } from "./licensing/runtime/Api.ts"
+import { ApiKeysApi } from "./vendor/apiKeys/Api.ts"
+import { CommerceApi } from "./vendor/commerce/Api.ts"
+import { CustomersApi } from "./vendor/customers/Api.ts"
+import { CustomFieldsApi } from "./vendor/customFields/Api.ts"
+import { FeaturesApi } from "./vendor/features/Api.ts"
+import { PoliciesApi } from "./vendor/policies/Api.ts"
+import { ProductsApi } from "./vendor/products/Api.ts"
+import { VersionsApi } from "./vendor/versions/Api.ts"
 
 export class Api extends HttpApi.make("licensing")
   .add(RuntimeApi)
@@ -48,6 +48,7 @@ export class Api extends HttpApi.make("licensing")
   .prefix("/api/v1")
   .middleware(Intake)
   .add(ProbesApi)
-  .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
+  // `BodyFaults` finds the others.
+  .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "first" })
   .annotate(OpenApi.Title, "Licensing Service")
   .annotate(OpenApi.Version, version) {}

@@ -1,10 +1,10 @@
 /** The vectors of `schema/vectors/bindings.json` and `schema/vectors/webhooks.json`: what clients and receivers compute. */
-import type { Json } from "../../src/api/CanonicalJson.ts"
-import { bindingOf } from "../../src/runtime/Bindings.ts"
-import type { BindingRequest } from "../../src/runtime/Requests.ts"
-import { sha256 } from "../../src/signing/Digest.ts"
-import { bodyOf, headersOf } from "../../src/webhooks/Message.ts"
-import { keysOf } from "../../src/webhooks/Secret.ts"
+import type { Json } from "../../src/contract/api/CanonicalJson.ts"
+import { bodyOf, headersOf } from "../../src/ledger/webhooks/Message.ts"
+import { keysOf } from "../../src/ledger/webhooks/Secret.ts"
+import { bindingOf } from "../../src/licensing/runtime/Bindings.ts"
+import type { BindingRequest } from "../../src/licensing/runtime/RuntimeRequests.ts"
+import { sha256 } from "../../src/platform/signing/Digest.ts"
 
 const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString("base64")
 

@@ -12,8 +12,8 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { parseArgs } from "node:util"
-import { openApiDocument } from "../../src/documents/Document.ts"
-import { openApiJson } from "../../src/documents/publishing/Documents.ts"
+import { openApiDocument } from "../../src/edge/documents/Document.ts"
+import { openApiJson } from "../../src/edge/documents/publishing/Documents.ts"
 import { root, startService } from "./service.ts"
 
 const { values: flags } = parseArgs({ options: { only: { type: "string" }, work: { type: "string" } } })

@@ -4,10 +4,13 @@
  *
  * `npm ci` runs it (`prepare`), on a machine's own Node, which may be too old for TypeScript.
  */
+import { copyFileSync } from "node:fs"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const path = (relative) => fileURLToPath(new URL(`../../${relative}`, import.meta.url))
 const [first, address] = process.argv.slice(2)
+const out = first ?? path("node_modules/.cache/console")
 
 const vite = await import("vite").catch(() => undefined)
 if (vite === undefined) {
@@ -21,13 +24,13 @@ process.env.NODE_ENV = "production"
 const config = {
   configFile: false,
   mode: "production",
-  root: path("src/console"),
+  root: path("src/clients/console"),
   base: "/console/",
   // Scripts name each other by relative addresses: only the page knows the path at which the service is.
   experimental: { renderBuiltUrl: (_, { hostType }) => (hostType === "html" ? undefined : { relative: true }) },
   logLevel: "error",
   build: {
-    outDir: first ?? path("node_modules/.cache/console"),
+    outDir: out,
     emptyOutDir: true,
     // Each asset is a file: the page's security policy allows nothing inline.
     assetsInlineLimit: 0,
@@ -44,4 +47,8 @@ if (first === "--serve") {
   })
   await server.listen()
   server.printUrls()
-} else await vite.build(config)
+} else {
+  await vite.build(config)
+  // The font's license (SIL OFL) goes wherever the font goes.
+  copyFileSync(fileURLToPath(import.meta.resolve("@fontsource-variable/inter/LICENSE")), join(out, "inter-license.txt"))
+}

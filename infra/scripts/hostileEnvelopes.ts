@@ -1,9 +1,9 @@
 /** Offline envelopes that no service sends, or that are another's, and the rule by which a client refuses each. */
-import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
-import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { sealEnvelope } from "../../src/runtime/OfflineEnvelope.ts"
-import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
-import * as SecretBox from "../../src/signing/SecretBox.ts"
+import { canonicalize, type Json } from "../../src/contract/api/CanonicalJson.ts"
+import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
+import { sealEnvelope } from "../../src/licensing/runtime/OfflineEnvelope.ts"
+import { sha256, sha256Hex } from "../../src/platform/signing/Digest.ts"
+import * as SecretBox from "../../src/platform/signing/SecretBox.ts"
 import { type Hostile, type Input, signatureOf, signatureText, unsigned } from "./hostileResponses.ts"
 import { active, base64, entitlement, foreign, type Members, offline, without } from "./responseVectors.ts"
 

@@ -1,8 +1,9 @@
 /** Responses that no service sends, and the rule by which a client refuses each. */
-import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
-import type { Rule } from "../../src/kit/Judge.ts"
-import { sha256Hex } from "../../src/signing/Digest.ts"
-import { algorithm, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
+
+import type { Rule } from "../../src/clients/kit/Judge.ts"
+import { canonicalize, type Json } from "../../src/contract/api/CanonicalJson.ts"
+import { sha256Hex } from "../../src/platform/signing/Digest.ts"
+import { algorithm, type SigningKey, signSync } from "../../src/platform/signing/SigningKey.ts"
 import {
   active,
   base64,

@@ -2,8 +2,8 @@
  * The vectors of `schema/vectors/hostile.json`: responses and offline envelopes that no service sends. A client refuses each with a
  * verdict, and never with a crash.
  */
-import type { Json } from "../../src/api/CanonicalJson.ts"
-import { algorithm } from "../../src/signing/SigningKey.ts"
+import type { Json } from "../../src/contract/api/CanonicalJson.ts"
+import { algorithm } from "../../src/platform/signing/SigningKey.ts"
 import { hostileEnvelopes, licenseKey } from "./hostileEnvelopes.ts"
 import { type Hostile, hostileResponses, type Input } from "./hostileResponses.ts"
 import { active, base64, expected, type Members } from "./responseVectors.ts"

@@ -10,12 +10,12 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { API } from "typescript/unstable/sync"
-import { operations } from "../../src/client/Operations.ts"
+import { operations } from "../../src/clients/client/Operations.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "")
 const dist = join(root, "dist")
 const tsc = join(root, "node_modules/.bin/tsc")
-const entries = ["client/Client.d.ts", "kit/LicenseKit.d.ts"]
+const entries = ["clients/client/Client.d.ts", "clients/kit/LicenseKit.d.ts"]
 
 /** Types in full, but for bytes, functions and free-form objects. */
 const expand = `
@@ -26,10 +26,11 @@ type Expand<A> = A extends Uint8Array ? Uint8Array
   : A
 `
 const json = "type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [name: string]: Json }"
+const metadata = "type Metadata = { readonly [name: string]: Json }"
 // NodeBuilderFlags: NoTruncation, MultilineObjectLiterals, InTypeAlias.
 const flags = 1 | 1024 | 8388608
 
-/** The declarations of src/client/Operations.ts. */
+/** The declarations of src/clients/client/Operations.ts. */
 const operationTypes = (): string => {
   const folder = join(dist, ".types")
   const [probe, config] = [join(folder, "Probe.ts"), join(folder, "tsconfig.json")]
@@ -39,14 +40,15 @@ const operationTypes = (): string => {
     const shape = members.map((member) => member.replace("Id", `"${id}"`)).join("; ")
     return `export declare const ${id}: { ${shape} }`
   })
-  const names = `import type { Refusals, Request, Success } from "../../src/client/Operations.ts"`
+  const names = `import type { Refusals, Request, Success } from "../../src/clients/client/Operations.ts"`
   writeFileSync(probe, [names, expand, ...probes].join("\n"))
   writeFileSync(config, JSON.stringify({ extends: "../../tsconfig.json", include: [], files: ["Probe.ts"] }))
   const types = printedTypes(config, probe)
   rmSync(folder, { recursive: true })
   return [
-    `import type { Refusal } from "../api/Failure.ts"`,
+    `import type { Refusal } from "../../contract/api/Failure.ts"`,
     json,
+    metadata,
     "/** Each operation's request, what it gives, and the codes of its refusals. */",
     `export interface OperationTypes {\n${types.map(([id, type]) => `  readonly ${id}: ${type}`).join("\n")}\n}`,
     "export type OperationId = keyof OperationTypes",
@@ -100,13 +102,16 @@ const single = ["--checkers", "1"]
 execFileSync(tsc, [...single, "-p", "infra/package/tsconfig.build.json"], { cwd: root, stdio: "inherit" })
 // What the reference page loads.
 for (const name of ["TryIt.js", "Reference.css", "Favicon.svg"])
-  cpSync(join(root, "src/documents/reference", name), join(dist, "documents/reference", name))
+  cpSync(join(root, "src/edge/documents/reference", name), join(dist, "edge/documents/reference", name))
 const { stdout } = spawnSync(tsc, [...single, "-p", "infra/package/tsconfig.declarations.json"], {
   cwd: root,
   encoding: "utf8"
 })
-writeFileSync(join(dist, "client/Operations.d.ts"), operationTypes())
+writeFileSync(join(dist, "clients/client/Operations.d.ts"), operationTypes())
 // What is written in full above does not concern.
-keepReached(stdout.split("\n").filter((line) => !line.startsWith("src/client/Operations.ts(")))
-execFileSync(process.execPath, ["infra/scripts/console.mjs", join(dist, "console")], { cwd: root, stdio: "inherit" })
+keepReached(stdout.split("\n").filter((line) => !line.startsWith("src/clients/client/Operations.ts(")))
+execFileSync(process.execPath, ["infra/scripts/console.mjs", join(dist, "clients/console")], {
+  cwd: root,
+  stdio: "inherit"
+})
 execFileSync(process.execPath, ["infra/scripts/pages.ts", "--out", join(dist, "site")], { cwd: root, stdio: "inherit" })

@@ -2,13 +2,14 @@
  * Builds the documentation site: `npm run docs`. The service shows the result at /docs/ after its next start. Any web server can host
  * it: `npm run docs -- --base / --out <folder>`.
  */
+import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { build } from "vitepress"
 import { stage } from "./pages/Stage.ts"
+import { installTools } from "./tools.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "")
 const { values } = parseArgs({ options: { base: { type: "string" }, out: { type: "string" } } })
@@ -20,9 +21,13 @@ if (!/^\/([\w.-]+\/)*$/.test(base)) throw new Error("--base must begin and end w
 
 const { groups, pages } = stage(root, staged, base)
 // The configuration of the site's tool reads it.
-process.env["PAGES"] = JSON.stringify({ base, out, staged, groups: groups.map(({ name }) => name), pages })
-process.env["NODE_ENV"] = "production"
-await build(join(root, "infra/pages"), { base, outDir: out })
+const PAGES = JSON.stringify({ base, out, staged, groups: groups.map(({ name }) => name), pages })
+const vitepress = join(installTools("pages"), "vitepress")
+execFileSync(vitepress, ["build", "infra/pages", "--base", base, "--outDir", out], {
+  cwd: root,
+  env: { ...process.env, PAGES, NODE_ENV: "production" },
+  stdio: "inherit"
+})
 
 /** Moves inline scripts into files, so that a policy can forbid them. */
 const scripts = new Set<string>()

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { openApiDocument } from "../../src/documents/Document.ts"
+import { openApiDocument } from "../../src/edge/documents/Document.ts"
 
 const words = ["summary", "description", "example", "examples", "links", "x-error-codes"]
 

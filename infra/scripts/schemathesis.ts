@@ -10,8 +10,8 @@ import { randomBytes } from "node:crypto"
 import { chmodSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { openApiDocument } from "../../src/documents/Document.ts"
-import { openApiJson } from "../../src/documents/publishing/Documents.ts"
+import { openApiDocument } from "../../src/edge/documents/Document.ts"
+import { openApiJson } from "../../src/edge/documents/publishing/Documents.ts"
 import { root, startService } from "./service.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "licensing-schemathesis-"))

@@ -8,6 +8,7 @@ import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { installTools } from "./tools.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -54,7 +55,8 @@ export const startService = (options: Omit<Start, "args" | "settings"> & { setti
 export const start = async ({ args, folder = root, log, runtime = "node", settings }: Start): Promise<Running> => {
   const port = await freePort()
   const output = openSync(log, "a")
-  const child = spawn(join(folder, "node_modules/.bin", runtime), [...leadingArgs[runtime], ...args], {
+  const programs = runtime === "deno" ? installTools("deno") : join(folder, "node_modules/.bin")
+  const child = spawn(join(programs, runtime), [...leadingArgs[runtime], ...args], {
     cwd: folder,
     env: { ...compileCache(folder), ...inherited(), ...settings(port) },
     stdio: ["ignore", output, output]

@@ -2,19 +2,19 @@
  * The page of states: the result of every command in every state of a license, a device and a lease. No rule is repeated here.
  * The rules themselves decide each cell, on records made for it, so the page shows what the service does.
  */
-import { statuses } from "../../src/api/ErrorCode.ts"
-import { isUsage } from "../../src/events/EventLog.ts"
-import * as DeviceActions from "../../src/licenses/changes/DeviceActions.ts"
-import { rotateKey } from "../../src/licenses/changes/KeyRotation.ts"
-import { changePolicy } from "../../src/licenses/changes/PolicyChange.ts"
-import { renew } from "../../src/licenses/changes/Renewal.ts"
-import { transfer } from "../../src/licenses/changes/Transfer.ts"
-import { update } from "../../src/licenses/changes/Update.ts"
-import type { LicenseStatus } from "../../src/licenses/model/License.ts"
-import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
-import * as Activation from "../../src/licenses/rules/Activation.ts"
-import * as Floating from "../../src/licenses/rules/Floating.ts"
-import * as Lifecycle from "../../src/licenses/rules/Lifecycle.ts"
+import { statuses } from "../../src/contract/api/ErrorCode.ts"
+import { isUsage } from "../../src/ledger/events/EventLog.ts"
+import * as DeviceActions from "../../src/licensing/changes/DeviceActions.ts"
+import { rotateKey } from "../../src/licensing/changes/KeyRotation.ts"
+import { changePolicy } from "../../src/licensing/changes/PolicyChange.ts"
+import { renew } from "../../src/licensing/changes/Renewal.ts"
+import { transfer } from "../../src/licensing/changes/Transfer.ts"
+import { update } from "../../src/licensing/changes/Update.ts"
+import type { LicenseStatus } from "../../src/licensing/model/License.ts"
+import type { DeviceRecord } from "../../src/licensing/model/LicenseRecords.ts"
+import * as Activation from "../../src/licensing/rules/Activation.ts"
+import * as Floating from "../../src/licensing/rules/Floating.ts"
+import * as Lifecycle from "../../src/licensing/rules/Lifecycle.ts"
 import { page, type Table } from "./states/Page.ts"
 import {
   bindingOf,

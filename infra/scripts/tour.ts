@@ -12,7 +12,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { bindingHashOf } from "../../src/kit/BindingHash.ts"
+import { bindingHashOf } from "../../src/clients/kit/BindingHash.ts"
 import { type Runtime, startService } from "./service.ts"
 import { type JsonObject, TourClient } from "./tourClient.ts"
 
@@ -67,7 +67,7 @@ const sell = async (vendor: TourClient, { product, policy, feature }: Awaited<Re
     policy_id: policy["id"],
     customer_name: "Ada Lovelace",
     customer_email: "ada@example.com",
-    expires_at: new Date(Date.now() + 365 * dayMillis).toISOString()
+    expires_at: new Date(vendor.now() + 365 * dayMillis).toISOString()
   })
   const license = sold["license"] as JsonObject
   vendor.expect("the new license's status", license["status"], "active")

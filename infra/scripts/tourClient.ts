@@ -1,7 +1,7 @@
 /** The tour's HTTP client: sends requests, prints them with their responses, verifies signatures, and throws at the first error. */
 import { randomBytes } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
-import { Distrusted, type Expected, type Judge, judgeOf, type TrustedKey } from "../../src/kit/Judge.ts"
+import { Distrusted, type Expected, type Judge, judgeOf, type TrustedKey } from "../../src/clients/kit/Judge.ts"
 
 interface PublishedKey extends TrustedKey {
   readonly algorithm: string
@@ -21,6 +21,8 @@ const indented = (text: string) => text.replaceAll(/^/gm, "     ")
 interface TourState {
   readonly base: string
   readonly judge: Judge
+  /** How far the service's clock is ahead of this machine's: LICENSING_CLOCK_OFFSET_SECONDS sets it ahead. */
+  readonly clockOffsetMillis: number
   /** What the application knows of its license, product and machine, and the highest issued_at that it has seen. */
   known: Expected
   highestIssuedAt: number
@@ -49,11 +51,15 @@ export class TourClient {
     })
     if (probe.status !== 200) throw new Error(`The service is not ready: ${probe.status} ${await probe.text()}`)
     const published = await fetch(`${base}/api/v1/system/public-keys`)
-    const { data } = (await published.json()) as { readonly data: ReadonlyArray<PublishedKey> }
+    const { data, meta } = (await published.json()) as {
+      readonly data: ReadonlyArray<PublishedKey>
+      readonly meta: { readonly timestamp: string }
+    }
+    const clockOffsetMillis = Date.parse(meta.timestamp) - Date.now()
     show(bold(`A tour of the licensing service at ${base}`))
     show(dim(`It signs with ${data.map(({ kid, algorithm }) => `${algorithm} key ${kid}`).join(", ")}`))
     return new TourClient(
-      { base, judge: judgeOf(data), known: {}, highestIssuedAt: 0, step: 0, verified: 0 },
+      { base, judge: judgeOf(data), clockOffsetMillis, known: {}, highestIssuedAt: 0, step: 0, verified: 0 },
       authorization
     )
   }
@@ -61,6 +67,11 @@ export class TourClient {
   /** A client of the same tour with another credential. */
   as(authorization: string): TourClient {
     return new TourClient(this.#state, authorization)
+  }
+
+  /** The time by the service's clock, epoch milliseconds. */
+  now(): number {
+    return Date.now() + this.#state.clockOffsetMillis
   }
 
   /** Sends a management request; returns the response's `data`. */
@@ -109,7 +120,7 @@ export class TourClient {
     const { product_code } = this.#state.known
     const response = await this.#send(title, "POST", `/license/${operation}`, { ...body, nonce, product_code })
     const { known, highestIssuedAt } = this.#state
-    return { response, expected: { ...known, nonce, clock: { now: Date.now(), highestIssuedAt } } }
+    return { response, expected: { ...known, nonce, clock: { now: this.now(), highestIssuedAt } } }
   }
 
   async #believe(bytes: Buffer, expected: Expected): Promise<JsonObject> {

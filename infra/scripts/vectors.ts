@@ -5,12 +5,12 @@
  * when a format changes.
  */
 
-import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
-import * as Tokens from "../../src/auth/Tokens.ts"
-import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { sealEnvelope } from "../../src/runtime/OfflineEnvelope.ts"
-import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
-import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
+import * as Tokens from "../../src/access/Tokens.ts"
+import { canonicalize, type Json } from "../../src/contract/api/CanonicalJson.ts"
+import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
+import { sealEnvelope } from "../../src/licensing/runtime/OfflineEnvelope.ts"
+import { sha256, sha256Hex } from "../../src/platform/signing/Digest.ts"
+import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/platform/signing/SigningKey.ts"
 import { bindings, webhooks } from "./clientVectors.ts"
 import { hostile } from "./hostileVectors.ts"
 import { responses } from "./responseVectors.ts"

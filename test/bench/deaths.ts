@@ -19,12 +19,12 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, type Scope } from "effect"
 import { Pool } from "undici"
-import { freePort } from "./Balancer.ts"
-import { consumedFeature, makeSeats, managementOf, type Seat } from "./Licenses.ts"
-import { median, table } from "./Report.ts"
-import { say, startOn } from "./Service.ts"
-import { folder, startPostgres } from "./Sides.ts"
-import { rounded } from "./Turns.ts"
+import { freePort } from "./load/Balancer.ts"
+import { consumedFeature, makeSeats, managementOf, type Seat } from "./load/Licenses.ts"
+import { median, table } from "./load/Report.ts"
+import { say, startOn } from "./load/Service.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { rounded } from "./load/Turns.ts"
 
 const { values: flags } = parseArgs({
   options: {

@@ -3,9 +3,11 @@
  * same rate without a flood; the latency of /healthz; the service's memory; and the time from SIGTERM to its end while the flood
  * continues. The flood has the lowest priority for the processor, because a real one runs on other machines.
  *
- *   npm run bench:flood -- [--seconds 8] [--rate 100] [--floods documents,pipelined,…] [--json] [--assert]
+ * Then the main thread's time for bodies that are costly to read, one after the other, for each 256 KiB or part of it.
  *
- * --assert exits with 1 if the p99 of consumptions is more than three times the p99 without the flood, a probe took more than a
+ *   npm run bench:flood -- [--seconds 8] [--rate 100] [--floods documents,pipelined,…] [--bodies false] [--json] [--assert]
+ *
+ * --assert exits with 1 if a body takes more than 5 ms of the main thread for each 256 KiB, the p99 of consumptions is more than three times the p99 without the flood, a probe took more than a
  * second, the service used more than 500 MB, or it ended more than ten seconds after SIGTERM.
  */
 import { spawn } from "node:child_process"
@@ -14,12 +16,13 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { Pool } from "undici"
-import { consumedFeature, makeSeats, managementOf, type Seat } from "./Licenses.ts"
-import { peakMegabytes } from "./Processes.ts"
-import { table } from "./Report.ts"
-import { say, startOn } from "./Service.ts"
-import { folder, startPostgres } from "./Sides.ts"
-import { quantile, rounded } from "./Turns.ts"
+import { consumedFeature, makeSeats, managementOf, type Seat } from "./load/Licenses.ts"
+import { peakMegabytes } from "./load/Processes.ts"
+import { table } from "./load/Report.ts"
+import { say, startOn } from "./load/Service.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { quantile, rounded } from "./load/Turns.ts"
+import { bodyCosts } from "./peers/floodBodies.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -29,6 +32,7 @@ const { values: flags } = parseArgs({
       type: "string",
       default: "documents,unread,pipelined,pipelined probes,probes,credentials,bodies,connections"
     },
+    bodies: { type: "string", default: "true" },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
   }
@@ -100,7 +104,9 @@ const flooded = Effect.fnUntraced(function* (flood: string, url: Parameters<type
     // Another thread makes the documents at the first request.
     await fetch(`${base}/docs/`).then((response) => response.arrayBuffer())
     const quiet = await measure(base, seats, seconds)
-    const flooder = spawn(process.execPath, ["test/bench/floods.ts", flood, new URL(base).port], { stdio: "inherit" })
+    const flooder = spawn(process.execPath, ["test/bench/peers/floods.ts", flood, new URL(base).port], {
+      stdio: "inherit"
+    })
     const exited = new Promise((resolve) => flooder.once("exit", resolve))
     await wait(1_000)
     await loopDelayMillis(base)
@@ -134,12 +140,30 @@ const flooded = Effect.fnUntraced(function* (flood: string, url: Parameters<type
   })
 })
 
+const read = Effect.fnUntraced(function* (url: Parameters<typeof startOn>[0], directory: string) {
+  yield* say("bodies that are costly to read")
+  const { base, pid } = yield* startOn(url, directory, { LICENSING_BOOTSTRAP_TOKEN: token })
+  return yield* Effect.promise(async () => {
+    const management = await managementOf(base, token)
+    const [seat] = await makeSeats(management, "costly", 1)
+    return bodyCosts(base, pid, token, seat!, management)
+  })
+})
+
 const program = Effect.gen(function* () {
   const directory = yield* folder
   const { url } = yield* startPostgres(directory)
-  const rows = yield* Effect.forEach(flags.floods.split(","), (flood) => Effect.scoped(flooded(flood, url, directory)))
-  yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
-  if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
+  const floods = flags.floods.split(",").filter((flood) => flood !== "")
+  const rows = yield* Effect.forEach(floods, (flood) => Effect.scoped(flooded(flood, url, directory)))
+  const bodies = flags.bodies === "true" ? yield* Effect.scoped(read(url, directory)) : []
+  const printed = flags.json
+    ? JSON.stringify({ floods: rows, bodies }, null, 2)
+    : [rows, bodies]
+        .filter(({ length }) => length > 0)
+        .map((some) => table(some))
+        .join("\n\n")
+  yield* Effect.sync(() => process.stdout.write(`${printed}\n`))
+  if (flags.assert && [...rows, ...bodies].some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
 })
 
 NodeRuntime.runMain(Effect.scoped(program))

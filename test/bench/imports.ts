@@ -16,11 +16,11 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Redacted } from "effect"
 import { root, startService } from "../../infra/scripts/service.ts"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import { createCatalog, issueBatches, writeCsv, writeKeygen } from "./importSources.ts"
-import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
-import { table } from "./Report.ts"
-import { folder, startPostgres } from "./Sides.ts"
+import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
+import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./load/Processes.ts"
+import { table } from "./load/Report.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { createCatalog, issueBatches, writeCsv, writeKeygen } from "./rows/importSources.ts"
 
 const { values: flags } = parseArgs({
   options: {

@@ -4,10 +4,12 @@
  * turns.
  *
  *   npm run bench:nodes -- [--nodes 2] [--clients 16] [--licenses 100] [--verb consume|activate|validate|lease]
- *                          [--rounds 4] [--seconds 5] [--cluster] [--haproxy] [--json]
+ *                          [--rounds 4] [--seconds 5] [--cluster] [--haproxy] [--standby 80] [--json]
  *
  * --cluster lets the nodes hand commands to the owner of each license; one node alone is then a further node without it. --haproxy
  * adds the real HAProxy with infra/balancers/haproxy.cfg in front of two nodes (`apt-get install haproxy`).
+ *
+ * --standby lets each commit wait for a standby that is so many milliseconds away.
  *
  * --clients is the connections for each node; one node alone gets those of all. Clients send again after each response.
  * CPU is the sum over all nodes, for each request. Exits with 1 if a request was refused or failed, or a count differs
@@ -17,17 +19,20 @@
 import { randomUUID } from "node:crypto"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import { freePort, startHaproxy } from "./Balancer.ts"
-import { makeSeats, managementOf, type Seat } from "./Licenses.ts"
-import { type LoadTarget, type Measured, openLoad, operations } from "./Load.ts"
-import { compareCounts, compareSequences } from "./nodesCounts.ts"
-import { cpuSeconds, cpuSecondsOfFamily } from "./Processes.ts"
-import { median, table } from "./Report.ts"
-import { say, startOn } from "./Service.ts"
-import { folder, startPostgres } from "./Sides.ts"
-import { rounded } from "./Turns.ts"
+import { SecureRandom } from "effect/crypto"
+import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
+import { freePort, startHaproxy } from "./load/Balancer.ts"
+import { makeSeats, managementOf, type Seat } from "./load/Licenses.ts"
+import { type LoadTarget, type Measured, openLoad, operations } from "./load/Load.ts"
+import { cpuSeconds, cpuSecondsOfFamily } from "./load/Processes.ts"
+import { median, table } from "./load/Report.ts"
+import { say, startOn } from "./load/Service.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { startReplicated } from "./load/Standby.ts"
+import { rounded } from "./load/Turns.ts"
+import { compareCounts, compareSequences } from "./rows/nodesCounts.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -39,6 +44,7 @@ const { values: flags } = parseArgs({
     seconds: { type: "string", default: "5" },
     cluster: { type: "boolean", default: false },
     haproxy: { type: "boolean", default: false },
+    standby: { type: "string" },
     json: { type: "boolean", default: false }
   }
 })
@@ -96,7 +102,9 @@ const clusterSettings = Effect.fnUntraced(function* () {
 
 const startMeasured = Effect.gen(function* () {
   const directory = yield* folder
-  const postgres = yield* startPostgres(directory)
+  const postgres = yield* flags.standby === undefined
+    ? startPostgres(directory)
+    : startReplicated(Number(flags.standby))
   const services: Array<Service> = []
   const proxied = flags.haproxy ? { LICENSING_TRUSTED_PROXIES: "127.0.0.1/32" } : {}
   const first = yield* startOn(postgres.url, directory)
@@ -209,4 +217,4 @@ const program = Effect.gen(function* () {
   if (checks.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
 })
 
-NodeRuntime.runMain(Effect.scoped(program))
+NodeRuntime.runMain(Effect.scoped(program).pipe(Effect.provide([NodeServices.layer, SecureRandom.layerWebCrypto])))

@@ -14,12 +14,12 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Redacted } from "effect"
 import { Pool } from "undici"
 import { startService } from "../../infra/scripts/service.ts"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import { fillLedger, ledgerDays, reportSizes } from "./ledgerRows.ts"
-import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
-import { table } from "./Report.ts"
-import { folder, startPostgres } from "./Sides.ts"
-import { fill, hotProduct } from "./scaleRows.ts"
+import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
+import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./load/Processes.ts"
+import { table } from "./load/Report.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { fillLedger, ledgerDays, reportSizes } from "./rows/ledgerRows.ts"
+import { fill, hotProduct } from "./rows/scaleRows.ts"
 
 const { values: flags } = parseArgs({
   options: {

@@ -16,8 +16,8 @@
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
-import { type Operation, operations } from "./Load.ts"
-import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
+import { type Operation, operations } from "./load/Load.ts"
+import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./load/Processes.ts"
 import {
   comparisonOf,
   memoryTarget,
@@ -27,8 +27,8 @@ import {
   type Target,
   table,
   targetsOf
-} from "./Report.ts"
-import { folder, type Side, type SideName, startPostgres, startSide } from "./Sides.ts"
+} from "./load/Report.ts"
+import { folder, type Side, type SideName, startPostgres, startSide } from "./load/Sides.ts"
 
 const { values: flags } = parseArgs({
   options: {

@@ -7,13 +7,13 @@
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
-import { each, makeSeats, managementOf } from "./Licenses.ts"
-import { cpuSeconds } from "./Processes.ts"
-import { table } from "./Report.ts"
-import { sendAll } from "./SendAll.ts"
-import { say, startOn } from "./Service.ts"
-import { folder, startPostgres } from "./Sides.ts"
-import { quantile, rounded } from "./Turns.ts"
+import { each, makeSeats, managementOf } from "./load/Licenses.ts"
+import { cpuSeconds } from "./load/Processes.ts"
+import { table } from "./load/Report.ts"
+import { sendAll } from "./load/SendAll.ts"
+import { say, startOn } from "./load/Service.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { quantile, rounded } from "./load/Turns.ts"
 
 const { values: flags } = parseArgs({
   options: {

@@ -12,14 +12,14 @@
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
-import { table } from "./Report.ts"
-import { say, startOn } from "./Service.ts"
-import { folder, startPostgres } from "./Sides.ts"
-import type { Session } from "./scaleRows.ts"
-import { quantile, rounded } from "./Turns.ts"
-import { restateLicenses } from "./untriggered.ts"
+import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
+import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./load/Licenses.ts"
+import { table } from "./load/Report.ts"
+import { say, startOn } from "./load/Service.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { quantile, rounded } from "./load/Turns.ts"
+import type { Session } from "./rows/scaleRows.ts"
+import { restateLicenses } from "./rows/untriggered.ts"
 
 const { values: flags } = parseArgs({
   options: {

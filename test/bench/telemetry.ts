@@ -15,15 +15,15 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { root } from "../../infra/scripts/service.ts"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import type { Accepted, AcceptedReply } from "./acceptTelemetry.ts"
-import { makeSeats, managementOf } from "./Licenses.ts"
-import { type Measured, type Operation, openLoad, operations } from "./Load.ts"
-import { cpuSeconds } from "./Processes.ts"
-import { median, table } from "./Report.ts"
-import { say, startOn } from "./Service.ts"
-import { folder, startPostgres } from "./Sides.ts"
-import { rounded } from "./Turns.ts"
+import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
+import { makeSeats, managementOf } from "./load/Licenses.ts"
+import { type Measured, type Operation, openLoad, operations } from "./load/Load.ts"
+import { cpuSeconds } from "./load/Processes.ts"
+import { median, table } from "./load/Report.ts"
+import { say, startOn } from "./load/Service.ts"
+import { folder, startPostgres } from "./load/Sides.ts"
+import { rounded } from "./load/Turns.ts"
+import type { Accepted, AcceptedReply } from "./peers/acceptTelemetry.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -50,7 +50,7 @@ const warmupSeconds = 3
 
 const startReceiver = Effect.acquireRelease(
   Effect.promise(async () => {
-    const child = spawn(process.execPath, ["test/bench/acceptTelemetry.ts"], {
+    const child = spawn(process.execPath, ["test/bench/peers/acceptTelemetry.ts"], {
       cwd: root,
       stdio: ["ignore", "ignore", "inherit", "ipc"]
     })

@@ -16,13 +16,13 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Redacted } from "effect"
 import { root, startService } from "../../infra/scripts/service.ts"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
-import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
-import { table } from "./Report.ts"
-import type { ReceiverOrder, ReceiverReply, Reception } from "./receive.ts"
-import { runtimeBeside } from "./runtimeBeside.ts"
-import { folder, startDriver, startPostgres } from "./Sides.ts"
+import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
+import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./load/Licenses.ts"
+import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./load/Processes.ts"
+import { table } from "./load/Report.ts"
+import { folder, startDriver, startPostgres } from "./load/Sides.ts"
+import type { ReceiverOrder, ReceiverReply, Reception } from "./peers/receive.ts"
+import { runtimeBeside } from "./peers/runtimeBeside.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -46,7 +46,7 @@ type Order = (order: ReceiverOrder) => Promise<ReceiverReply>
 
 const startReceivers = Effect.acquireRelease(
   Effect.sync(() => {
-    const child = spawn(process.execPath, ["test/bench/receive.ts"], {
+    const child = spawn(process.execPath, ["test/bench/peers/receive.ts"], {
       cwd: root,
       stdio: ["ignore", "ignore", "inherit", "ipc"]
     })

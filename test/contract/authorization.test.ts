@@ -1,16 +1,16 @@
 /** Authorization: every operation with every kind of credential. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { ManagementScope } from "../../src/auth/Scope.ts"
-import * as Tokens from "../../src/auth/Tokens.ts"
-import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import type { Answer } from "../support/Http.ts"
-import { assertAnswered, assertRefused } from "../support/Http.ts"
-import { TestServer } from "../support/TestServer.ts"
-import { Conversation } from "./Conversation.ts"
-import { bodyOf, Fixtures, layerContract } from "./Fixtures.ts"
-import { routes } from "./Routes.ts"
-import { type Operation, operations } from "./Surface.ts"
+import { ManagementScope } from "../../src/access/Scope.ts"
+import * as Tokens from "../../src/access/Tokens.ts"
+import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
+import type { Answer } from "../support/http/Http.ts"
+import { assertAnswered, assertRefused } from "../support/http/Http.ts"
+import { TestServer } from "../support/http/TestServer.ts"
+import { Conversation } from "./cases/Conversation.ts"
+import { bodyOf, Fixtures, layerContract } from "./cases/Fixtures.ts"
+import { routes } from "./cases/Routes.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 const all = ManagementScope.literals
 const routeOf = ({ method, path }: Operation) => `${method} ${path}`

@@ -4,12 +4,12 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Answer } from "../support/Http.ts"
-import { allowedBy, forbiddenBy } from "./Boundaries.ts"
-import { Conversation, type Request } from "./Conversation.ts"
-import { bodyOf, queryOf, requestOf } from "./Fixtures.ts"
-import { Shared, Subject, withBody } from "./Fuzz.ts"
-import { type Json, type Operation, operations, resolved } from "./Surface.ts"
+import type { Answer } from "../support/http/Http.ts"
+import { allowedBy, forbiddenBy } from "./cases/Boundaries.ts"
+import { Conversation, type Request } from "./cases/Conversation.ts"
+import { bodyOf, queryOf, requestOf } from "./cases/Fixtures.ts"
+import { Shared, Subject, withBody } from "./cases/Fuzz.ts"
+import { type Json, type Operation, operations, resolved } from "./cases/Surface.ts"
 
 /** Fields and parameters whose values must fit something else, which a schema cannot say. Each operation describes it in words. */
 const inWords: ReadonlySet<string> = new Set([

@@ -1,11 +1,11 @@
 /** Changes with If-Match (RFC 9110, section 13.1.1): every operation that takes it changes only the state that the caller has read. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { openApiDocument } from "../../src/documents/Document.ts"
-import { ifMatchMax } from "../../src/preconditions/Conditional.ts"
-import { Conversation, operationOf } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, layerContract, paramsOf } from "./Fixtures.ts"
-import { type Operation, operations, resolved } from "./Surface.ts"
+import { ifMatchMax } from "../../src/access/preconditions/Conditional.ts"
+import { openApiDocument } from "../../src/edge/documents/Document.ts"
+import { Conversation, operationOf } from "./cases/Conversation.ts"
+import { bodyOf, type Fixture, Fixtures, layerContract, paramsOf } from "./cases/Fixtures.ts"
+import { type Operation, operations, resolved } from "./cases/Surface.ts"
 
 const conditional = operations.filter(({ takesIfMatch }) => takesIfMatch)
 const concurrent = 8

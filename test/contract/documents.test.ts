@@ -1,9 +1,9 @@
 /** The document is true: every operation lists its refusals, and answers its example as documented. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { Conversation, operationOf } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./Fixtures.ts"
-import { type Operation, operations } from "./Surface.ts"
+import { Conversation, operationOf } from "./cases/Conversation.ts"
+import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./cases/Fixtures.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 /** Codes that every operation of this kind can answer with. */
 const codesOf = ({

@@ -5,14 +5,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Tokens from "../../src/auth/Tokens.ts"
-import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { layerTelemetry, TelemetryReceiver } from "../support/TelemetryReceiver.ts"
-import { TestServer } from "../support/TestServer.ts"
-import { layerService, makeReceiver } from "../support/Webhooks.ts"
-import { Conversation, type Request } from "./Conversation.ts"
-import { allowingUnrouted, bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
-import { type Operation, operations } from "./Surface.ts"
+import * as Tokens from "../../src/access/Tokens.ts"
+import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
+import { layerTelemetry, TelemetryReceiver } from "../support/http/TelemetryReceiver.ts"
+import { TestServer } from "../support/http/TestServer.ts"
+import { layerService, makeReceiver } from "../support/http/Webhooks.ts"
+import { Conversation, type Request } from "./cases/Conversation.ts"
+import { allowingUnrouted, bodyOf, type Fixture, Fixtures, requestOf } from "./cases/Fixtures.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 const Subject = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),

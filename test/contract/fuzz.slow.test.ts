@@ -1,6 +1,6 @@
 /** Many random requests to every operation: FUZZ_RUNS bodies for each (50 unless given), and a fifth as many for each parameter. */
-import { countOf } from "../support/Counts.ts"
-import { fuzzBodies, fuzzQueries } from "./Fuzz.ts"
+import { countOf } from "../support/rules/Counts.ts"
+import { fuzzBodies, fuzzQueries } from "./cases/Fuzz.ts"
 
 const runs = countOf("FUZZ_RUNS", 50)
 

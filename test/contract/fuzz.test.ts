@@ -1,11 +1,11 @@
 /** Invalid requests of every kind that the published document implies, and a few random ones; the slow tests send more. */
 import { layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Request } from "./Conversation.ts"
-import { bodyOf, paramsOf, requestOf } from "./Fixtures.ts"
-import { bodyCase, type Case, fuzzBodies, fuzzQueries, Shared, Subject, sendAll, withBody } from "./Fuzz.ts"
-import { memberMutations, wholeBodies } from "./Mutations.ts"
-import { operations } from "./Surface.ts"
+import type { Request } from "./cases/Conversation.ts"
+import { bodyOf, paramsOf, requestOf } from "./cases/Fixtures.ts"
+import { bodyCase, type Case, fuzzBodies, fuzzQueries, Shared, Subject, sendAll, withBody } from "./cases/Fuzz.ts"
+import { memberMutations, wholeBodies } from "./cases/Mutations.ts"
+import { operations } from "./cases/Surface.ts"
 
 fuzzBodies(5)
 fuzzQueries(2)

@@ -2,10 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { TestServer } from "../support/TestServer.ts"
-import { Conversation } from "./Conversation.ts"
-import { allowingUnrouted, bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
-import { type Operation, operations } from "./Surface.ts"
+import { TestServer } from "../support/http/TestServer.ts"
+import { Conversation } from "./cases/Conversation.ts"
+import { allowingUnrouted, bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./cases/Fixtures.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 const Subject = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),

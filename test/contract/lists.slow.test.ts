@@ -4,13 +4,22 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { timedPolicy } from "../bench/scaleRows.ts"
-import { TestServer } from "../support/TestServer.ts"
-import { Conversation, operationOf } from "./Conversation.ts"
-import { bodyOf } from "./Fixtures.ts"
-import { countRows, faultsOf, ids, layerManyRows, lists, manyMin, readWithEveryFilter, sizes } from "./ManyRows.ts"
-import { capture, planningsOf, scansOf } from "./Plans.ts"
-import { type Operation, operations } from "./Surface.ts"
+import { timedPolicy } from "../bench/rows/scaleRows.ts"
+import { TestServer } from "../support/http/TestServer.ts"
+import { Conversation, operationOf } from "./cases/Conversation.ts"
+import { bodyOf } from "./cases/Fixtures.ts"
+import {
+  countRows,
+  faultsOf,
+  ids,
+  layerManyRows,
+  lists,
+  manyMin,
+  readWithEveryFilter,
+  sizes
+} from "./cases/ManyRows.ts"
+import { capture, planningsOf, scansOf } from "./cases/Plans.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 interface Page {
   readonly data: ReadonlyArray<{

@@ -2,11 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ManagementScope } from "../../src/auth/Scope.ts"
-import { hotProduct, idOf } from "../bench/scaleRows.ts"
-import { Conversation, operationOf } from "./Conversation.ts"
-import { countRows, faultsOf, layerManyRows, lists, readWithEveryFilter } from "./ManyRows.ts"
-import { capture, planningsOf, scansOf } from "./Plans.ts"
+import { ManagementScope } from "../../src/access/Scope.ts"
+import { hotProduct, idOf } from "../bench/rows/scaleRows.ts"
+import { Conversation, operationOf } from "./cases/Conversation.ts"
+import { countRows, faultsOf, layerManyRows, lists, readWithEveryFilter } from "./cases/ManyRows.ts"
+import { capture, planningsOf, scansOf } from "./cases/Plans.ts"
 
 /** Lists whose path names no product. */
 const ownLists = lists.filter(({ id, params }) => params.length === 0 && !/ApiKeys|Webhooks/.test(id))

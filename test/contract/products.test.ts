@@ -4,13 +4,13 @@
  */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { ManagementScope } from "../../src/auth/Scope.ts"
-import { namingFields } from "../../src/http/ProductGuard.ts"
-import { type Answer, assertRefused } from "../support/Http.ts"
-import { Conversation, operationOf } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./Fixtures.ts"
-import { type Case, cases } from "./ProductCases.ts"
-import { type Json, type Operation, operations, resolved } from "./Surface.ts"
+import { ManagementScope } from "../../src/access/Scope.ts"
+import { namingFields } from "../../src/edge/requests/ProductGuard.ts"
+import { type Answer, assertRefused } from "../support/http/Http.ts"
+import { Conversation, operationOf } from "./cases/Conversation.ts"
+import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./cases/Fixtures.ts"
+import { type Case, cases } from "./cases/ProductCases.ts"
+import { type Json, type Operation, operations, resolved } from "./cases/Surface.ts"
 
 const management = operations.filter(({ credential }) => credential === "token")
 const inCase = (...kinds: ReadonlyArray<Case>) => management.filter(({ id }) => kinds.includes(cases[id]!))

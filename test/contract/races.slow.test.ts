@@ -4,9 +4,9 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { countOf } from "../support/Counts.ts"
-import { send } from "../support/Http.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { send } from "../support/http/Http.ts"
+import { TestServer } from "../support/http/TestServer.ts"
+import { countOf } from "../support/rules/Counts.ts"
 
 const rounds = countOf("RACE_ROUNDS", 60)
 /** The delete begins after 0, 1, 2 or 3 short requests, because most creates take longer: else the delete wins nearly always. */

@@ -5,13 +5,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Logger, Metric, References, Tracer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Tokens from "../../src/auth/Tokens.ts"
-import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { MasterKey } from "../../src/signing/MasterKey.ts"
-import { TestServer } from "../support/TestServer.ts"
-import { Conversation, type Request } from "./Conversation.ts"
-import { allowingUnrouted, bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
-import { type Operation, operations } from "./Surface.ts"
+import * as Tokens from "../../src/access/Tokens.ts"
+import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
+import { MasterKey } from "../../src/platform/signing/MasterKey.ts"
+import { TestServer } from "../support/http/TestServer.ts"
+import { Conversation, type Request } from "./cases/Conversation.ts"
+import { allowingUnrouted, bodyOf, type Fixture, Fixtures, requestOf } from "./cases/Fixtures.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 /** The output of the service by its kind. */
 const told = { logs: [] as Array<string>, spans: [] as Array<string> }

@@ -1,8 +1,8 @@
 /** Sorting, counting and filtering of lists, over HTTP. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { assertAnswered, assertRefused } from "../support/Http.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { assertAnswered, assertRefused } from "../support/http/Http.ts"
+import { TestServer } from "../support/http/TestServer.ts"
 
 interface Listed {
   readonly data: ReadonlyArray<{ readonly [field: string]: unknown }>

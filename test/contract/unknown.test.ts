@@ -1,10 +1,10 @@
 /** What no operation knows is refused by its name: a misspelt filter must not list everything, a misspelt field not be lost. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { assertRefused } from "../support/Http.ts"
-import { Conversation } from "./Conversation.ts"
-import { bodyOf, Fixtures, layerContract, requestOf } from "./Fixtures.ts"
-import { operations } from "./Surface.ts"
+import { assertRefused } from "../support/http/Http.ts"
+import { Conversation } from "./cases/Conversation.ts"
+import { bodyOf, Fixtures, layerContract, requestOf } from "./cases/Fixtures.ts"
+import { operations } from "./cases/Surface.ts"
 
 /** Queries with the name that is refused. */
 const unknown: ReadonlyArray<readonly [query: string, name: string]> = [

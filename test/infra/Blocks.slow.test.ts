@@ -9,19 +9,19 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Webhook } from "standardwebhooks"
-import { statuses } from "../../src/api/ErrorCode.ts"
-import { RefusalFacts } from "../../src/api/RefusalFacts.ts"
-import { commands } from "../../src/cli/Commands.ts"
-import { EntitlementPayload } from "../../src/licenses/model/Payloads.ts"
-import { bodyOf, headersOf } from "../../src/webhooks/Message.ts"
-import { keysOf } from "../../src/webhooks/Secret.ts"
-import { Database } from "../support/Database.ts"
-import { type Block, blocksOf, pages } from "../support/DocumentBlocks.ts"
+import { statuses } from "../../src/contract/api/ErrorCode.ts"
+import { RefusalFacts } from "../../src/contract/api/RefusalFacts.ts"
+import { bodyOf, headersOf } from "../../src/ledger/webhooks/Message.ts"
+import { keysOf } from "../../src/ledger/webhooks/Secret.ts"
+import { EntitlementPayload } from "../../src/licensing/model/Payloads.ts"
+import { commands } from "../../src/tools/cli/Commands.ts"
+import { Database } from "../support/database/Database.ts"
+import { type Block, blocksOf, pages } from "../support/processes/DocumentBlocks.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
 const commandsTest = "test/infra/Commands.slow.test.ts"
-const deliveries = "test/webhooks/Documentation.slow.test.ts"
+const deliveries = "test/ledger/webhooks/Documentation.slow.test.ts"
 const guides = "test/infra/Guides.slow.test.ts"
 const packed = "test/infra/Package.slow.test.ts"
 const verifiers = "test/verifying/Verifiers.slow.test.ts"
@@ -61,7 +61,7 @@ const executed: { readonly [page: string]: { readonly [block: string]: string } 
   "docs/guides/import-csv.md": { "Licenses from a CSV file: sh": guides, "Licenses from a CSV file: csv": guides },
   "docs/guides/kit.md": { "Use: ts": packed, "Use: ts #2": packed, "Stores: ts": packed },
   "docs/guides/personal-data.md": { "Erasing a customer's personal data: sh": guides },
-  "docs/guides/stripe.md": { "The program: ts": "test/client/Stripe.slow.test.ts" },
+  "docs/guides/stripe.md": { "The program: ts": "test/clients/client/Stripe.slow.test.ts" },
   "docs/verifying/README.md": { "How they are checked: sh": verifiers }
 }
 
@@ -72,10 +72,10 @@ const long = "Maintainers' commands that take minutes to hours; .ci/run executes
 
 /** The blocks that are only checked, each with the reason. */
 const excused: typeof executed = {
-  "README.md": { "Start: ": printed },
+  "README.md": { "Start: ": printed, "Start: sh #2": "All quick tests, which .ci/run executes." },
   "docs/API.md": { "Errors: json": shape, "Runtime operations: json": shape, "Signed responses: json": shape },
   "docs/CONSOLE.md": {
-    "Working on it: sh": "A development server on a fixed port; test/console builds the same sources."
+    "Working on it: sh": "A development server on a fixed port; test/clients/console builds the same sources."
   },
   "docs/DEPLOYMENT.md": {
     "The package: sh": "npm install loads packages; test/infra/Package.slow.test.ts starts the service.",
@@ -99,7 +99,7 @@ const excused: typeof executed = {
   "docs/WEBHOOKS.md": { "A delivery: json": shape, "Verifying: ": formula },
   "docs/guides/console-sign-in.md": {
     "What the provider has to do: ":
-      "Settings for a provider of the reader's; test/console/SignIn.slow.test.ts has one of its own.",
+      "Settings for a provider of the reader's; test/clients/console/tasks/SignIn.slow.test.ts has one of its own.",
     "Microsoft Entra ID: ": "Needs an account there.",
     "Auth0: ": "Needs an account there."
   },
@@ -107,7 +107,7 @@ const excused: typeof executed = {
     "The typed client: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
   },
   "docs/guides/from-keygen.md": {
-    "Moving from Keygen: sh": "Needs an account at Keygen; test/transfer imports from a copy of its API."
+    "Moving from Keygen: sh": "Needs an account at Keygen; test/tools/transfer imports from a copy of its API."
   },
   "docs/guides/kit.md": {
     "The application kit: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."

@@ -1,11 +1,11 @@
 /**
- * Executes the commands of README.md twice in a fresh folder, and those of docs/WEBHOOKS.md, "In five minutes". `npm ci` is the first
- * step of .ci/run; here the folder gets the packages that are installed.
+ * Executes the commands of README.md twice in a fresh folder, and those of docs/WEBHOOKS.md, "In five minutes". `npm ci` and `npm test`
+ * are steps of .ci/run; here the folder gets the packages that are installed.
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { clone, execute, running, shell } from "../support/Checkout.ts"
-import { freePort } from "../support/FreePort.ts"
+import { clone, execute, running, shell } from "../support/processes/Checkout.ts"
+import { freePort } from "../support/processes/FreePort.ts"
 
 const minutes = 4 * 60_000
 
@@ -15,8 +15,9 @@ it.live(
     Effect.gen(function* () {
       const folder = yield* clone
       const port = yield* freePort
-      const [start = "", ...steps] = shell("README.md")
-      assert.strictEqual(start, "npm ci\nnpm start\n")
+      const [start = "", tests = "", ...steps] = shell("README.md")
+      assert.strictEqual(start, "npm ci && npm start\n")
+      assert.strictEqual(tests, "npm ci && npm test\n")
       const settings = { LICENSING_PORT: String(port), LICENSING_LOG_FORMAT: "pretty" }
       const script = (token: string) =>
         steps

@@ -3,9 +3,9 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { clone, execute, running, shell } from "../support/Checkout.ts"
-import { blocksOf } from "../support/DocumentBlocks.ts"
-import { freePort } from "../support/FreePort.ts"
+import { clone, execute, running, shell } from "../support/processes/Checkout.ts"
+import { blocksOf } from "../support/processes/DocumentBlocks.ts"
+import { freePort } from "../support/processes/FreePort.ts"
 
 const minutes = 6 * 60_000
 const token = "documented-token-of-more-than-32-characters"

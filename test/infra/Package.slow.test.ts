@@ -1,6 +1,6 @@
 /**
  * The package that `npm pack` makes, unpacked into a fresh project: its content, its declarations, the code of the guides on Node and
- * on Deno, bundles for browsers, and the service that it starts. It uses no network: the project's dependencies are linked.
+ * on Deno, bundles for browsers, and the service that it starts. The project's dependencies are linked.
  */
 import { spawn } from "node:child_process"
 import {
@@ -17,14 +17,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
-import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { publint } from "publint"
 import { rolldown } from "rolldown"
-import { run } from "../support/BuiltOnce.ts"
-import { freePort } from "../support/FreePort.ts"
-import { packed, unpack } from "../support/Packed.ts"
+import { run } from "../support/processes/BuiltOnce.ts"
+import { freePort } from "../support/processes/FreePort.ts"
+import { packed, unpack } from "../support/processes/Packed.ts"
+import { tools } from "../support/processes/Tools.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const bin = (name: string) => join(root, "node_modules/.bin", name)
@@ -36,7 +35,7 @@ const tsc = (folder: string, ...args: ReadonlyArray<string>) => run(folder, bin(
 /** A project with the unpacked package and nothing else of its own. */
 class Project extends Context.Service<
   Project,
-  { readonly folder: string; readonly home: string; readonly tarball: Buffer; readonly files: ReadonlyArray<string> }
+  { readonly folder: string; readonly home: string; readonly archive: string; readonly files: ReadonlyArray<string> }
 >()("licensing/test/Project") {
   static readonly layer = Layer.effect(
     Project,
@@ -56,9 +55,16 @@ class Project extends Context.Service<
       writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }))
       const made = yield* packed
       const files: ReadonlyArray<string> = JSON.parse(readFileSync(join(made, "files.json"), "utf8"))
-      return { folder, home, files, tarball: readFileSync(join(made, "package.tgz")) }
+      return { folder, home, files, archive: join(made, "package.tgz") }
     }).pipe(Effect.orDie)
   )
+}
+
+/** What infra/package/check.mjs prints. */
+interface Checked {
+  readonly messages: ReadonlyArray<unknown>
+  readonly types: unknown
+  readonly problems: ReadonlyArray<{ readonly kind: string; readonly resolutionKind?: string }>
 }
 
 const token = "package-token-of-more-than-32-characters"
@@ -131,8 +137,14 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
   it.effect("has what it needs and no tests", () =>
     Effect.gen(function* () {
       const { files } = yield* Project
-      const wanted = ["dist/main.js", "dist/client/Client.d.ts", "dist/kit/LicenseKit.js", "LICENSE", "README.md"]
-      const added = ["dist/console/index.html", "dist/site/index.html", "dist/site/reference/licenses.html"]
+      const built = ["main.js", "clients/client/Client.d.ts", "clients/kit/LicenseKit.js"]
+      const wanted = [...built.map((path) => `dist/${path}`), "LICENSE", "README.md"]
+      const added = [
+        "dist/clients/console/index.html",
+        "dist/clients/console/inter-license.txt",
+        "dist/site/index.html",
+        "dist/site/reference/licenses.html"
+      ]
       const read = ["schema/migrations/0001_initial.sql", "schema/examples.json"]
       assert.includeMembers([...files], [...wanted, ...added, ...read])
       const isOther = (path: string) => !/^(dist|schema|infra\/package)\/|^[A-Z]+(\.md)?$|^package\.json$/.test(path)
@@ -147,16 +159,15 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
 
   it.effect("is clean by publint and by attw", () =>
     Effect.gen(function* () {
-      const { home, tarball } = yield* Project
-      const { messages } = yield* Effect.promise(() => publint({ pkgDir: home, strict: true, pack: false }))
-      assert.deepStrictEqual(messages, [])
-      const types = yield* Effect.promise(() => checkPackage(createPackageFromTarballData(new Uint8Array(tarball))))
-      assert.isNotFalse(types.types)
-      // It is for modules, as the guides say: neither `require` nor TypeScript's first resolution concern it.
-      const problems = "problems" in types ? types.problems : []
-      const found = problems.filter(
-        (problem) => !("resolutionKind" in problem && /node10|node16-cjs/.test(problem.resolutionKind))
+      const { archive, home } = yield* Project
+      yield* tools("package")
+      const { messages, problems, types }: Checked = JSON.parse(
+        yield* run(root, process.execPath, ["infra/package/check.mjs", home, archive])
       )
+      assert.deepStrictEqual(messages, [])
+      assert.isNotFalse(types)
+      // It is for modules, as the guides say: neither `require` nor TypeScript's first resolution concern it.
+      const found = problems.filter(({ resolutionKind = "" }) => !/node10|node16-cjs/.test(resolutionKind))
       assert.deepStrictEqual(
         found.map(({ kind }) => kind),
         []
@@ -254,7 +265,8 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
           (yield* run(folder, process.execPath, ["life.mjs", ...args, "node"])).trim(),
           "true run LICENSED"
         )
-        const deno = [
+        const deno = join(yield* tools("deno"), "deno")
+        const denoArgs = [
           "run",
           "--no-prompt",
           "--node-modules-dir=manual",
@@ -263,7 +275,7 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
           ...args,
           "deno"
         ]
-        assert.strictEqual((yield* run(folder, bin("deno"), deno)).trim(), "true run LICENSED")
+        assert.strictEqual((yield* run(folder, deno, denoArgs)).trim(), "true run LICENSED")
       }).pipe(Effect.scoped),
     minutes
   )

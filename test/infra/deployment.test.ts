@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { parse, parseAllDocuments } from "yaml"
 import { pagesOf } from "../../infra/scripts/pages/Contents.ts"
 import { withSiteLinks } from "../../infra/scripts/pages/Links.ts"
-import * as Metrics from "../../src/telemetry/Metrics.ts"
+import * as Metrics from "../../src/platform/telemetry/Metrics.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (path: string) => readFileSync(`${root}/${path}`, "utf8")
@@ -24,7 +24,7 @@ const manifest = JSON.parse(read("package.json")) as {
 const settingsIn = (text: string) => [...new Set(text.match(/LICENSING_[A-Z_]+/g) ?? [])].toSorted()
 const settings = settingsIn(
   ["Config", "ConsoleSettings"]
-    .flatMap((name) => Array.from(read(`src/config/${name}.ts`).matchAll(/"(LICENSING_\w+)"/g), String))
+    .flatMap((name) => Array.from(read(`src/platform/config/${name}.ts`).matchAll(/"(LICENSING_\w+)"/g), String))
     .join()
 )
 
@@ -92,7 +92,7 @@ describe("The files in infra", () => {
   })
 
   it("use the service's port", () => {
-    const [port] = found("src/config/Config.ts", /"LICENSING_PORT", .*?, (\d+),/g)
+    const [port] = found("src/platform/config/Config.ts", /"LICENSING_PORT", .*?, (\d+),/g)
     assert.isDefined(port)
     assert.strictEqual(String(values.port), port)
     assert.deepStrictEqual(found("infra/Dockerfile", /(?:LICENSING_PORT=|EXPOSE )(\d+)/g), [port, port])
@@ -132,7 +132,7 @@ describe("The files in infra", () => {
 
   it("give the service more time to stop than it takes", () => {
     const [beyondDrain] = found("src/main.ts", /stopMillisBeyondDrain = ([\d_]+)/g)
-    const [drain] = found("src/config/Config.ts", /"LICENSING_DRAIN_SECONDS", "[^"]*", (\d+)/g)
+    const [drain] = found("src/platform/config/Config.ts", /"LICENSING_DRAIN_SECONDS", "[^"]*", (\d+)/g)
     const [unit] = found("infra/systemd/licensing.service", /TimeoutStopSec=(\d+)/g)
     const [compose] = found("infra/compose/compose.yaml", /stop_grace_period: (\d+)s\n {2}restart/g)
     const [grace] = found(`${chart}/values.yaml`, /terminationGracePeriodSeconds: (\d+)/g)

@@ -22,7 +22,7 @@ describe("The documents", () => {
 
   it("docs/SETTINGS.md lists every setting, and no other", () => {
     const read = ["Config", "ConsoleSettings"]
-      .map((name) => readFileSync(`${root}/src/config/${name}.ts`, "utf8"))
+      .map((name) => readFileSync(`${root}/src/platform/config/${name}.ts`, "utf8"))
       .join()
       .matchAll(/"(LICENSING_\w+)"/g)
     const listed = readFileSync(`${root}/docs/SETTINGS.md`, "utf8").matchAll(/^\| (LICENSING_\w+) \|/gm)

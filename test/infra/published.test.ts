@@ -46,7 +46,7 @@ describe("The documentation site", () => {
   it("publishes what is listed, and nothing beside it", () => {
     const [source, site] = [join(folder, "source"), join(folder, "site")]
     const texts = readdirSync(root).filter((name) => name.endsWith(".md"))
-    const own = ["infra/pages/files.txt", "src/documents/reference/Favicon.svg"]
+    const own = ["infra/pages/files.txt", "src/edge/documents/reference/Favicon.svg"]
     for (const path of ["docs", ...texts, ...own, ...listedFiles(root)])
       cpSync(join(root, path), join(source, path), { recursive: true })
     for (const path of [...beside, ...drafts]) writeFileSync(join(source, path), "# A draft\n\nA secret\n")

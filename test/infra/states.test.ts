@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { stateFiles } from "../../infra/scripts/states.ts"
-import { statusAfterRenewal } from "../../src/licenses/changes/Renewal.ts"
-import { DeviceStatus } from "../../src/licenses/model/Device.ts"
-import { deviceTransitions } from "../../src/licenses/model/DeviceTransitions.ts"
-import { LicenseStatus } from "../../src/licenses/model/License.ts"
-import { transitions } from "../../src/licenses/rules/Lifecycle.ts"
+import { statusAfterRenewal } from "../../src/licensing/changes/Renewal.ts"
+import { DeviceStatus } from "../../src/licensing/model/Device.ts"
+import { deviceTransitions } from "../../src/licensing/model/DeviceTransitions.ts"
+import { LicenseStatus } from "../../src/licensing/model/License.ts"
+import { transitions } from "../../src/licensing/rules/Lifecycle.ts"
 
 const root = new URL("../../", import.meta.url)
 const page = stateFiles()["docs/STATES.md"] ?? ""

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
+import { verifyWebhook } from "../../src/ledger/webhooks/VerifyWebhook.ts"
 
 const vectorsOf = (name: string) =>
   JSON.parse(readFileSync(new URL(`../../schema/vectors/${name}.json`, import.meta.url), "utf8")).vectors

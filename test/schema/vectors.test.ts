@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
 import { vectorFiles } from "../../infra/scripts/vectors.ts"
-import { canonicalize } from "../../src/api/CanonicalJson.ts"
-import * as Tokens from "../../src/auth/Tokens.ts"
-import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { OfflineEntitlementPayload } from "../../src/licenses/model/Payloads.ts"
+import * as Tokens from "../../src/access/Tokens.ts"
+import { canonicalize } from "../../src/contract/api/CanonicalJson.ts"
+import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
+import { OfflineEntitlementPayload } from "../../src/licensing/model/Payloads.ts"
 
 const root = new URL("../../", import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), "utf8")

@@ -4,7 +4,7 @@
  */
 import { assert, describe, layer } from "@effect/vitest"
 import { Console, Effect } from "effect"
-import { expectedCoverage } from "./Coverage.ts"
+import { expectedCoverage } from "./checks/Coverage.ts"
 import { type Run, SimulationRuns, steps } from "./SimulationRuns.ts"
 
 const first = 1001

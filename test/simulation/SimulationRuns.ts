@@ -1,8 +1,8 @@
 /** Runs of the simulator on one database, for tests. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
-import { Database } from "../support/Database.ts"
-import { openPools } from "./Pools.ts"
+import { Database } from "../support/database/Database.ts"
+import { openPools } from "./nodes/Pools.ts"
 import { simulate } from "./Simulation.ts"
 
 /** Steps of each run. */

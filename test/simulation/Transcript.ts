@@ -1,11 +1,11 @@
 /** The transcript of a run, step by step, to analyse failures and to compare two runs. */
 import { createHash } from "node:crypto"
 import { inspect } from "node:util"
-import { formatTimestamp } from "../../src/api/Timestamp.ts"
-import type { Call } from "./Operations.ts"
-import type { Outcome } from "./Outcome.ts"
-import type { Stored } from "./Rows.ts"
-import { brief } from "./Violation.ts"
+import { formatTimestamp } from "../../src/contract/api/Timestamp.ts"
+import type { Stored } from "./checks/Rows.ts"
+import { brief } from "./checks/Violation.ts"
+import type { Call } from "./requests/Operations.ts"
+import type { Outcome } from "./requests/Outcome.ts"
 
 export interface Step {
   readonly number: number

@@ -13,9 +13,9 @@
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, References } from "effect"
-import { migratedDatabase } from "../support/DatabaseServer.ts"
-import { expectedCoverage } from "./Coverage.ts"
-import { openPools } from "./Pools.ts"
+import { migratedDatabase } from "../support/database/DatabaseServer.ts"
+import { expectedCoverage } from "./checks/Coverage.ts"
+import { openPools } from "./nodes/Pools.ts"
 import { simulate } from "./Simulation.ts"
 
 const { values: flags } = parseArgs({

@@ -14,7 +14,7 @@ interface Place {
 }
 
 export interface Import extends Place {
-  /** As written: `effect/sql`, `node:fs`; a relative import as a path from the project's root: `src/api/Text.ts`. */
+  /** As written: `effect/sql`, `node:fs`; a relative import as a path from the project's root: `src/contract/api/Text.ts`. */
   readonly target: string
   /** Whether the import is of types only and erased at run time. */
   readonly typeOnly: boolean
@@ -24,6 +24,8 @@ interface FunctionLength extends Place {
   readonly name: string
   /** Lines of the function without those of its inner functions. */
   readonly ownLines: number
+  /** Lines of the function with those of its inner functions. */
+  readonly allLines: number
 }
 
 /** A name in use, as `Date.now`, `setTimeout()`, `new Date()`, or a construct: `async`, `await`, `try`, `any`. */
@@ -73,7 +75,10 @@ const sourceOf = (path: string, file: SourceFile): Source => {
     const line = lineAt(node.getStart(file))
     const imported = importOf(node)
     if (imported !== undefined) imports.push({ ...imported, target: targetOf(path, imported.target), line })
-    if (isFunction(node)) functions.push({ name: nameOf(node, file), ownLines: ownLines(node, file, lineAt), line })
+    if (isFunction(node)) {
+      const allLines = lineAt(node.end - 1) - line + 1
+      functions.push({ name: nameOf(node, file), ownLines: ownLines(node, file, lineAt), allLines, line })
+    }
     for (const what of mentionsIn(node, file)) mentions.push({ what, line })
     node.forEachChild(visit)
   }

@@ -11,7 +11,7 @@ interface Ban {
 
 const inSrc = isUnder("src")
 /** The application kit runs in applications without Effect: in promises, with errors that are thrown. */
-const inEffect = (path: string) => inSrc(path) && !isUnder("src/kit")(path)
+const inEffect = (path: string) => inSrc(path) && !isUnder("src/clients/kit")(path)
 const inTest = (path: string) =>
   path.startsWith("test/") && !path.startsWith("test/bench/") && !path.startsWith("test/tidy")
 
@@ -29,8 +29,9 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "const now = Date.now()",
     exceptions: {
-      "src/kit/Platform.ts": "Runs in applications, which have no Effect; it is the default that they may replace.",
-      "src/webhooks/VerifyWebhook.ts": "Runs at receivers, who have no Effect."
+      "src/clients/kit/Platform.ts":
+        "Runs in applications, which have no Effect; it is the default that they may replace.",
+      "src/ledger/webhooks/VerifyWebhook.ts": "Runs at receivers, who have no Effect."
     }
   },
   {
@@ -39,14 +40,15 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "const id = Math.random()",
     exceptions: {
-      "src/kit/Platform.ts": "Runs in applications, which have no Effect; it is the default that they may replace."
+      "src/clients/kit/Platform.ts":
+        "Runs in applications, which have no Effect; it is the default that they may replace."
     }
   },
   { name: "Nothing is printed past the logger", mention: /^console\./, where: inSrc, example: "console.log(1)" },
   {
     name: "Settings are read in one place",
     mention: /^process\.(env|argv|exit)$/,
-    where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/config/Config.ts",
+    where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/platform/config/Config.ts",
     example: "const port = process.env.PORT"
   },
   { name: "Effects, not promises", mention: /^(async|await)$/, where: inEffect, example: "const f = async () => 1" },
@@ -56,8 +58,9 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inEffect,
     example: "try { f() } catch {}",
     exceptions: {
-      "src/http/Refusals.ts": "Whether an address can be decoded, decodeURIComponent tells by throwing.",
-      "src/postgres/ServerProcess.ts": "That a process is gone, process.kill tells by throwing."
+      "src/edge/requests/UnhandledRequests.ts":
+        "Whether an address can be decoded, decodeURIComponent tells by throwing.",
+      "src/platform/postgres/embedded/ServerProcess.ts": "That a process is gone, process.kill tells by throwing."
     }
   },
   {
@@ -66,18 +69,20 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "setTimeout(f, 1)",
     exceptions: {
-      "src/kit/Platform.ts": "Runs in applications, which have no Effect; it is the default that they may replace.",
+      "src/clients/kit/Platform.ts":
+        "Runs in applications, which have no Effect; it is the default that they may replace.",
       "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
-      "src/http/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",
-      "src/documents/publishing/CompressedDocument.ts":
+      "src/edge/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",
+      "src/edge/documents/publishing/CompressedDocument.ts":
         "The end of a turn of the event loop: a clock would add a millisecond.",
-      "src/http/listener/Draining.ts": "The end of a turn of the event loop, which no clock has a time for.",
-      "src/http/listener/RequestLimits.ts": "The end of a turn of the event loop, which no clock has a time for.",
-      "src/http/listener/FairQueue.ts": "Which requests are handled first must not depend on a rehearsed hour.",
-      "src/signing/SigningThread.ts":
+      "src/edge/listener/Draining.ts": "The end of a turn of the event loop, which no clock has a time for.",
+      "src/edge/listener/RequestLimits.ts": "The end of a turn of the event loop, which no clock has a time for.",
+      "src/edge/listener/FairQueue.ts": "Which requests are handled first must not depend on a rehearsed hour.",
+      "src/platform/signing/SigningThread.ts":
         "The end of a turn of the event loop, which no clock has a time for: a fiber takes longer.",
-      "src/postgres/Socket.ts": "A timer of the machine: no rehearsed hour may cut a connection off.",
-      "src/postgres/Transactions.ts": "A timer of the machine: a clock that stands still must not stop a commit."
+      "src/platform/postgres/driver/Socket.ts": "A timer of the machine: no rehearsed hour may cut a connection off.",
+      "src/platform/postgres/driver/Transactions.ts":
+        "A timer of the machine: a clock that stands still must not stop a commit."
     }
   },
   {
@@ -86,13 +91,14 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "Effect.runSync(f)",
     exceptions: {
-      "src/console/service/Hooks.ts": "A click is an event of the page, which has no fiber.",
-      "src/console/service/Service.ts": "A click is an event of the page, which has no fiber.",
-      "src/http/FastPath.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
-      "src/http/listener/Unreadable.ts": "Garbage on a socket is an event of the platform, not a request with a fiber.",
-      "src/documents/publishing/DocumentsWorker.ts": "A thread of its own has no fiber to start with.",
-      "src/http/listener/Starting.ts": "Before the service has started there is no application to run.",
-      "src/http/listener/RequestLimits.ts":
+      "src/clients/console/service/Hooks.ts": "A click is an event of the page, which has no fiber.",
+      "src/clients/console/service/Service.ts": "A click is an event of the page, which has no fiber.",
+      "src/edge/requests/FastPath.ts":
+        "A plain request is an event of the platform, and what is run for it waits for nothing.",
+      "src/edge/listener/Unreadable.ts": "Garbage on a socket is an event of the platform, not a request with a fiber.",
+      "src/edge/documents/publishing/DocumentsWorker.ts": "A thread of its own has no fiber to start with.",
+      "src/edge/listener/Starting.ts": "Before the service has started there is no application to run.",
+      "src/edge/listener/RequestLimits.ts":
         "A request that is turned away is an event of the platform, and waits for nothing."
     }
   },
@@ -111,14 +117,19 @@ const testBans: ReadonlyArray<Ban> = [
     mention: /^(it|test|describe|layer|suite)(\.\w+)*\.(skip|only|todo|skipIf|runIf|fails)$/,
     where: inTest,
     example: `it.only("x", () => {})`,
-    exceptions: { "test/postgres/EmbeddedPostgres.slow.test.ts": "What holds for root only can be seen as root only." }
+    exceptions: {
+      "test/platform/postgres/embedded/EmbeddedPostgres.slow.test.ts":
+        "What holds for root only can be seen as root only."
+    }
   },
   {
     name: "Tests await signals and states, they do not sleep",
     mention: /^(Effect\.sleep|Effect\.delay|setTimeout\(\)|setInterval\(\))$/,
     where: inTest,
     example: "Effect.sleep(1)",
-    exceptions: { "test/postgres/Socket.test.ts": "The slowness is the server's, which the test plays." }
+    exceptions: {
+      "test/platform/postgres/driver/Socket.test.ts": "The slowness is the server's, which the test plays."
+    }
   },
   {
     name: "Tests say what they expect: no snapshots",
@@ -135,51 +146,70 @@ interface Adapter {
 
 /** The files that use platform modules. All others use Effect's services or these files. */
 const adapters: Readonly<Record<string, Adapter>> = {
-  "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
-  "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
-  "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
-  "src/cli/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },
-  "src/cluster/Link.ts": { modules: ["node:tls"], why: "connects nodes by a pre-shared key" },
-  "src/documents/publishing/CompressedDocument.ts": {
+  "src/platform/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
+  "src/contract/api/json/JsonText.ts": {
+    modules: ["node:buffer"],
+    why: "asks whether bytes are UTF-8 before they are decoded"
+  },
+  "src/tools/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
+  "src/tools/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },
+  "src/licensing/cluster/NodeLink.ts": { modules: ["node:tls"], why: "connects nodes by a pre-shared key" },
+  "src/edge/documents/publishing/CompressedDocument.ts": {
     modules: ["node:stream", "node:zlib"],
     why: "compresses outside of the main thread, and sends pieces"
   },
-  "src/documents/publishing/DocumentsThread.ts": {
+  "src/edge/documents/publishing/DocumentsThread.ts": {
     modules: ["node:worker_threads"],
     why: "makes the documents on another thread"
   },
-  "src/documents/publishing/DocumentsWorker.ts": { modules: ["node:worker_threads"], why: "is that thread" },
-  "src/documents/Examples.ts": { modules: ["node:fs"], why: "reads the recorded examples" },
-  "src/http/listener/Draining.ts": { modules: ["node:net"], why: "closes the server without its connections" },
-  "src/http/listener/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
-  "src/http/listener/Unreadable.ts": { modules: ["node:http"], why: "responds where there is no request" },
-  "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },
-  "src/postgres/EmbeddedPostgres.ts": { modules: ["node:net", "node:path"], why: "finds a free port" },
-  "src/postgres/Hosts.ts": { modules: ["node:stream"], why: "gives the driver a stream that fails" },
-  "src/postgres/ServerProcess.ts": {
+  "src/edge/documents/publishing/DocumentsWorker.ts": { modules: ["node:worker_threads"], why: "is that thread" },
+  "src/edge/documents/Examples.ts": { modules: ["node:fs"], why: "reads the recorded examples" },
+  "src/edge/listener/Draining.ts": { modules: ["node:net"], why: "closes the server without its connections" },
+  "src/edge/listener/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
+  "src/edge/listener/NodeParts.ts": { modules: ["node:http", "node:net"], why: "asks whether Node has these parts" },
+  "src/edge/listener/Unreadable.ts": { modules: ["node:http"], why: "responds where there is no request" },
+  "src/platform/postgres/embedded/DatabaseFolder.ts": {
+    modules: ["node:path"],
+    why: "names the files of the embedded server"
+  },
+  "src/platform/postgres/embedded/EmbeddedPostgres.ts": {
+    modules: ["node:net", "node:path"],
+    why: "finds a free port"
+  },
+  "src/platform/postgres/driver/Hosts.ts": { modules: ["node:stream"], why: "gives the driver a stream that fails" },
+  "src/platform/postgres/embedded/ServerProcess.ts": {
     modules: ["node:child_process", "node:fs", "node:module", "node:path"],
     why: "starts the server detached, its output in a file"
   },
-  "src/postgres/Socket.ts": {
+  "src/platform/postgres/driver/Socket.ts": {
     modules: ["node:net", "node:stream"],
     why: "is the driver's socket, and the stream under TLS"
   },
-  "src/postgres/migrations/Migrations.ts": {
+  "src/platform/postgres/migrations/Migrations.ts": {
     modules: ["node:crypto", "node:url"],
     why: "finds its folder, digests its files"
   },
-  "src/postgres/migrations/Steps.ts": { modules: ["node:crypto"], why: "makes a tag that no text contains" },
-  "src/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },
-  "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
-  "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256 and HKDF" },
-  "src/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
-  "src/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
-  "src/signing/SigningThread.ts": { modules: ["node:crypto", "node:worker_threads"], why: "signs on other threads" },
-  "src/signing/SigningWorker.ts": { modules: ["node:crypto", "node:worker_threads"], why: "is the signing thread" },
-  "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" },
-  "src/ops/MetricsExposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" },
-  "src/telemetry/LoadStatistics.ts": { modules: ["node:perf_hooks"], why: "measures how busy the event loop is" },
-  "src/webhooks/VerifyWebhook.ts": { modules: ["node:crypto"], why: "runs at receivers, who have no Effect" }
+  "src/platform/postgres/migrations/Steps.ts": { modules: ["node:crypto"], why: "makes a tag that no text contains" },
+  "src/insight/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },
+  "src/platform/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
+  "src/platform/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256 and HKDF" },
+  "src/platform/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
+  "src/platform/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
+  "src/platform/signing/SigningThread.ts": {
+    modules: ["node:crypto", "node:worker_threads"],
+    why: "signs on other threads"
+  },
+  "src/platform/signing/SigningWorker.ts": {
+    modules: ["node:crypto", "node:worker_threads"],
+    why: "is the signing thread"
+  },
+  "src/edge/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" },
+  "src/insight/ops/MetricsExposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" },
+  "src/platform/telemetry/LoadStatistics.ts": {
+    modules: ["node:perf_hooks"],
+    why: "measures how busy the event loop is"
+  },
+  "src/ledger/webhooks/VerifyWebhook.ts": { modules: ["node:crypto"], why: "runs at receivers, who have no Effect" }
 }
 
 const platformModules: Rule = {

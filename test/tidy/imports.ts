@@ -22,7 +22,9 @@ const importRule = (
 
 /** The contract: all files that a client needs. */
 const contractRoots = ({ sources }: Project) =>
-  [...sources.keys()].filter((path) => isUnder("src/client")(path) || (inSrc(path) && basename(path) === "Api.ts"))
+  [...sources.keys()].filter(
+    (path) => isUnder("src/clients/client")(path) || (inSrc(path) && basename(path) === "Api.ts")
+  )
 
 const contractPackages = /^effect(\/(http|http-api|schema|encoding|net))?$/
 
@@ -53,8 +55,8 @@ const clientsPullInNoServer: Rule = {
   }
 }
 
-const inConsole = isUnder("src/console")
-const consolePackages = /^(effect\/reactivity|react|react-dom\/client|oauth4webapi|@tanstack\/react-router)$/
+const inConsole = isUnder("src/clients/console")
+const consolePackages = /^(effect\/reactivity|react|react-dom(\/client)?|oauth4webapi|@tanstack\/react-router)$/
 
 const theConsoleIsAClient: Rule = {
   name: "The console imports its packages and the contract, and nothing imports the console",
@@ -68,12 +70,12 @@ const theConsoleIsAClient: Rule = {
     )
     const imported = [...project.sources.values()].flatMap(({ imports, path }) =>
       imports
-        .filter(({ target }) => inConsole(target) && !inConsole(path) && !path.startsWith("test/console/"))
+        .filter(({ target }) => inConsole(target) && !inConsole(path) && !path.startsWith("test/clients/console/"))
         .map(({ line, target }) => ({ path, line, what: `imports ${target}` }))
     )
     return [...reached, ...imported]
   },
-  example: { "src/console/Main.tsx": `import { readFileSync } from "node:fs"` }
+  example: { "src/clients/console/Main.tsx": `import { readFileSync } from "node:fs"` }
 }
 
 /** Names that exist on Node and Deno only. */
@@ -109,24 +111,49 @@ const everyoneIsListed = (
   example
 })
 
-const folderPairs: Rule = {
-  name: "No two folders import each other",
+/** The wings of src. Each imports itself and the wings before it, and no wing imports a list at the top of src. */
+const wings = ["contract", "platform", "access", "ledger", "vendor", "licensing", "insight", "edge", "clients", "tools"]
+const wingOf = (path: string) => path.split("/")[1] ?? ""
+
+/** `Api.ts` only lists the contract halves, and the groups of operations are taken from it. */
+const isUpward = ({ path }: Source, { target }: Import) =>
+  inSrc(path) &&
+  inSrc(target) &&
+  dirname(path) !== "src" &&
+  target !== "src/Api.ts" &&
+  wings.indexOf(wingOf(path)) < (wings.includes(wingOf(target)) ? wings.indexOf(wingOf(target)) : wings.length)
+
+const folderCircles: Rule = {
+  name: "No folders import each other in a circle of any length, types included",
   find: ({ sources }) => {
-    const between = new Map<string, { readonly path: string; readonly line: number }>()
+    const folders = new Map<string, Map<string, { readonly path: string; readonly line: number }>>()
     for (const { imports, path } of sources.values()) {
+      const from = dirname(path)
+      if (!inSrc(path) || from === "src") continue
+      const targets = folders.get(from) ?? new Map()
       for (const { line, target } of imports) {
-        const [from, to] = [dirname(path), dirname(target)]
-        if (isUnder("src")(from) && isUnder("src")(to) && from !== to) between.set(`${from} ${to}`, { path, line })
+        const to = dirname(target)
+        if (inSrc(target) && to !== "src" && to !== from) targets.set(to, { path, line })
       }
+      folders.set(from, targets)
     }
-    return [...between].flatMap(([pair, { path, line }]) => {
-      const [from, to] = pair.split(" ") as [string, string]
-      return between.has(`${to} ${from}`) ? [{ path, line, what: `${from} and ${to}` }] : []
-    })
+    const leadsTo = (from: string, goal: string, seen: Set<string>): boolean =>
+      [...(folders.get(from)?.keys() ?? [])].some((to) => {
+        if (to === goal) return true
+        if (seen.has(to)) return false
+        seen.add(to)
+        return leadsTo(to, goal, seen)
+      })
+    return [...folders].flatMap(([from, targets]) =>
+      [...targets]
+        .filter(([to]) => leadsTo(to, from, new Set()))
+        .map(([to, place]) => ({ ...place, what: `${from} imports ${to}, which leads back` }))
+    )
   },
   example: {
-    "src/orders/Orders.ts": `import type { Product } from "../products/Product.ts"`,
-    "src/products/Product.ts": `import type { Orders } from "../orders/Orders.ts"`
+    "src/vendor/orders/Orders.ts": `import type { Product } from "../products/Product.ts"`,
+    "src/vendor/products/Product.ts": `import type { Plan } from "../plans/Plan.ts"`,
+    "src/vendor/plans/Plan.ts": `import type { Orders } from "../orders/Orders.ts"`
   }
 }
 
@@ -152,13 +179,16 @@ const fileCircles: Rule = {
 
 /** Modules that start processes: the program, its commands, and further PostgreSQL servers. */
 const startsProcesses =
-  /^(node:child_process|playwright-core|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
+  /^(node:child_process|playwright-core|test\/support\/(processes\/Processes|database\/DatabaseServer)\.ts|src\/platform\/postgres\/embedded\/EmbeddedPostgres\.ts)$/
 
 export const importRules: ReadonlyArray<Rule> = [
   clientsPullInNoServer,
   clientsRunInBrowsers,
   theConsoleIsAClient,
-  folderPairs,
+  folderCircles,
+  importRule("Wings import in one direction", isUpward, {
+    example: { "src/platform/postgres/Sql.ts": `import { License } from "../../licensing/model/License.ts"` }
+  }),
   fileCircles,
   importRule(
     "The service imports neither tests nor scripts",
@@ -181,27 +211,27 @@ export const importRules: ReadonlyArray<Rule> = [
   ),
   importRule(
     "The application kit imports nothing but its own folder",
-    ({ path }, { target }) => path.startsWith("src/kit/") && dirname(target) !== "src/kit",
-    { example: { "src/kit/Judge.ts": `import type { Code } from "../api/ErrorCode.ts"` } }
+    ({ path }, { target }) => path.startsWith("src/clients/kit/") && dirname(target) !== "src/clients/kit",
+    { example: { "src/clients/kit/Judge.ts": `import type { Code } from "../../contract/api/ErrorCode.ts"` } }
   ),
   importRule("Nothing imports main.ts", (_, { target }) => target === "src/main.ts", {
     example: { "src/Server.ts": `import "./main.ts"` }
   }),
   importRule(
-    "api/ knows no slice",
-    ({ path }, each) => path.startsWith("src/api/") && isRelative(each) && dirname(each.target) !== "src/api",
-    { example: { "src/api/Text.ts": `import { Product } from "../products/Product.ts"` } }
+    "contract/ knows no slice",
+    ({ path }, each) => isUnder("src/contract")(path) && isRelative(each) && !isUnder("src/contract")(each.target),
+    { example: { "src/contract/api/Text.ts": `import { Product } from "../../vendor/products/Product.ts"` } }
   ),
   importRule(
-    "Only postgres/ knows the database driver",
-    ({ path }, { target }) => target.startsWith("@effect/sql-pg") && dirname(path) !== "src/postgres",
+    "Only platform/postgres/ knows the database driver",
+    ({ path }, { target }) => target.startsWith("@effect/sql-pg") && !isUnder("src/platform/postgres")(path),
     { example: { "src/orders/Orders.ts": `import * as PgClient from "@effect/sql-pg/PgClient"` } }
   ),
   importRule(
     "License rules decide without Effect, clock or storage",
     ({ path }, { target, typeOnly }) =>
-      /^src\/licenses\/(rules|changes)\//.test(path) && !typeOnly && /^(effect|@effect|node:)/.test(target),
-    { example: { "src/licenses/rules/Refund.ts": `import { Effect } from "effect"` } }
+      /^src\/licensing\/(rules|changes)\//.test(path) && !typeOnly && /^(effect|@effect|node:)/.test(target),
+    { example: { "src/licensing/rules/Refund.ts": `import { Effect } from "effect"` } }
   ),
   importRule(
     "The platform is imported by module, because its barrel pulls in optional packages",
@@ -211,7 +241,7 @@ export const importRules: ReadonlyArray<Rule> = [
   everyoneIsListed(
     "Api.ts lists every group of operations",
     "src/Api.ts",
-    (path) => /^src\/(\w+\/){1,2}Api\.ts$/.test(path),
+    (path) => /^src\/(\w+\/){1,3}Api\.ts$/.test(path),
     {
       "src/Api.ts": "",
       "src/orders/Api.ts": ""
@@ -225,6 +255,8 @@ export const importRules: ReadonlyArray<Rule> = [
     "Tests that start processes are slow tests: *.slow.test.ts",
     ({ path }, { target, typeOnly }) =>
       path.endsWith(".test.ts") && !path.endsWith(".slow.test.ts") && !typeOnly && startsProcesses.test(target),
-    { example: { "test/cli/Start.test.ts": `import { startService } from "../support/Processes.ts"` } }
+    {
+      example: { "test/tools/cli/Start.test.ts": `import { startService } from "../../support/processes/Processes.ts"` }
+    }
   )
 ]

@@ -4,6 +4,7 @@ import { inSources, isUnder, type Project, type Rule } from "./Rule.ts"
 
 const fileLinesMax = 300
 const functionLinesMax = 60
+const wholeFunctionLinesMax = 120
 const folderFilesMax = 20
 
 const pathRule = (
@@ -20,13 +21,17 @@ const pathRule = (
 })
 
 const inSrc = isUnder("src")
+const hasRooms = (path: string) => inSrc(path) || path.startsWith("test/")
+const isNamedOnce = (path: string) =>
+  inSrc(path) && dirname(path) !== "src" && !isUnder("src/clients")(path) && !/^(Api|Http)\.ts$/.test(basename(path))
 const empty = (path: string) => ({ [path]: "" })
 
 const isLongest = (what: string, count: number, max: number, unit = "lines") =>
   `${what} has ${count} ${unit}, ${max} are the most`
 
 /** Test folders without a folder of the same name in src. */
-const freeTests = /^test\/(tidy|bench|support|contract|simulation|verifying|faults|schema|infra)(\/|\.)/
+const freeTests =
+  /^test\/(tidy|bench|support|contract|simulation|verifying|faults|schema|infra|clients\/console)(\/|\.)/
 
 export const shapeRules: ReadonlyArray<Rule> = [
   {
@@ -48,6 +53,25 @@ export const shapeRules: ReadonlyArray<Rule> = [
     ),
     example: { "src/a/Long.ts": `const long = () => {\n${"  void 0\n".repeat(functionLinesMax)}}\n` }
   },
+  {
+    name: `No function of the service has more than ${wholeFunctionLinesMax} lines, its inner functions included`,
+    find: inSources(({ functions, path }) =>
+      functions
+        .filter(({ allLines }) => inSrc(path) && allLines > wholeFunctionLinesMax)
+        .map(({ allLines, line, name }) => ({ line, what: isLongest(name, allLines, wholeFunctionLinesMax) }))
+    ),
+    example: {
+      "src/a/Long.ts": `const long = () => {\n${"  const inner = () => {\n    void 0\n  }\n".repeat(wholeFunctionLinesMax / 3)}}\n`
+    },
+    exceptions: Object.fromEntries(
+      [
+        "src/insight/reports/exports/Exports.ts",
+        "src/ledger/webhooks/Webhooks.ts",
+        "src/vendor/apiKeys/ApiKeys.ts",
+        "src/vendor/customFields/CustomFields.ts"
+      ].map((path) => [path, "Operations of a slice, one after another: they share services, and no variable changes."])
+    )
+  },
   pathRule(
     "Files of the service are called after what they hold",
     (path) => inSrc(path) && !/\/([A-Z][A-Za-z0-9]*|main)\.tsx?$/.test(path),
@@ -56,21 +80,37 @@ export const shapeRules: ReadonlyArray<Rule> = [
     }
   ),
   pathRule(
-    "Folders of the service are at most two levels deep and in lower camel case",
-    (path) => inSrc(path) && !/^src\/([a-z][A-Za-z]*\/){0,2}\w+\.tsx?$/.test(path),
+    "Folders of the service are at most three levels deep and in lower camel case",
+    (path) => inSrc(path) && !/^src\/([a-z][A-Za-z]*\/){0,3}\w+\.tsx?$/.test(path),
     {
-      example: empty("src/catalog/products/parts/Product.ts")
+      example: empty("src/vendor/products/parts/more/Product.ts")
     }
   ),
   {
-    name: `No folder of the service has more than ${folderFilesMax} files`,
+    name: `No folder of the service or of its tests has more than ${folderFilesMax} files`,
     find: ({ sources }) => {
-      const folders = Map.groupBy([...sources.keys()].filter(inSrc), dirname)
+      const folders = Map.groupBy([...sources.keys()].filter(hasRooms), dirname)
       return [...folders]
         .filter(([, files]) => files.length > folderFilesMax)
         .map(([path, { length }]) => ({ path, line: 1, what: isLongest(path, length, folderFilesMax, "files") }))
     },
     example: Object.fromEntries(Array.from({ length: folderFilesMax + 1 }, (_, index) => [`src/a/B${index}.ts`, ""]))
+  },
+  {
+    name: "No room of the service has one file only",
+    find: ({ sources }) =>
+      [...Map.groupBy([...sources.keys()].filter(inSrc), dirname)]
+        .filter(([folder, files]) => folder.split("/").length > 2 && files.length === 1)
+        .map(([path, files]) => ({ path, line: 1, what: `has only ${basename(files[0]!)}` })),
+    example: empty("src/vendor/orders/Order.ts")
+  },
+  {
+    name: "No two files of the service have the same name; the halves of slices, the clients and the lists may",
+    find: ({ sources }) =>
+      [...Map.groupBy([...sources.keys()].filter(isNamedOnce), (path) => basename(path))].flatMap(([, paths]) =>
+        paths.length === 1 ? [] : paths.map((path) => ({ path, line: 1, what: `shares its name: ${paths.join(", ")}` }))
+      ),
+    example: { "src/vendor/orders/Link.ts": "", "src/ledger/webhooks/Link.ts": "" }
   },
   pathRule(
     "There are no barrels and no drawers",
@@ -93,8 +133,8 @@ export const shapeRules: ReadonlyArray<Rule> = [
     (path, { sources }) =>
       path.endsWith(".test.ts") &&
       !freeTests.test(path) &&
-      ![...sources.keys()].some(isUnder(`src/${path.split("/")[1]}`)),
-    { example: empty("test/nothing/Nothing.test.ts") }
+      ![...sources.keys()].some(isUnder(dirname(path).replace(/^test/, "src"))),
+    { example: empty("test/vendor/nothing/Nothing.test.ts") }
   ),
   pathRule(
     "Test files end in .test.ts, or their names say that they are none",

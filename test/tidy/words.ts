@@ -7,7 +7,7 @@ const wordRule = (name: string, pattern: RegExp, example: string, path = "docs/a
   example: { [path]: example }
 })
 
-const versionsOf = (manifest = "{}"): ReadonlyArray<readonly [string, string]> => {
+const versionsOf = (manifest: string): ReadonlyArray<readonly [string, string]> => {
   const { dependencies, devDependencies, overrides } = JSON.parse(manifest) as Record<string, Record<string, string>>
   return [dependencies, devDependencies, overrides].flatMap((versions) => Object.entries(versions ?? {}))
 }
@@ -16,14 +16,24 @@ interface Locked {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
+/** The project's own, and those of the tools in infra. */
+const isManifest = (path: string) => /^(infra\/\w+\/)?package\.json$/.test(path)
+const isLock = (path: string) => /^(infra\/\w+\/)?package-lock\.json$/.test(path)
+
 /** `npm ci` refuses a lock file that lacks an optional package, on every platform. */
-const missingPlatforms = (lock = `{"packages": {}}`) => {
+const missingPlatforms = (path: string, lock: string) => {
   const { packages } = JSON.parse(lock) as { readonly packages: Readonly<Record<string, Locked>> }
   const wanted = Object.values(packages).flatMap(({ optionalDependencies }) => Object.keys(optionalDependencies ?? {}))
   return wanted
     .filter((name) => !Object.keys(packages).some((key) => key.endsWith(`node_modules/${name}`)))
-    .map((name) => ({ path: "package-lock.json", line: 1, what: name }))
+    .map((name) => ({ path, line: 1, what: name }))
 }
+
+const termsOf = (glossary = "") =>
+  glossary.split("\n").flatMap((text, index) => {
+    const [, what = ""] = /^\| (.+?) \|/.exec(text) ?? []
+    return what === "" || what === "Term" ? [] : [{ line: index + 1, what: what.toLowerCase() }]
+  })
 
 export const wordRules: ReadonlyArray<Rule> = [
   wordRule(
@@ -48,23 +58,40 @@ export const wordRules: ReadonlyArray<Rule> = [
     "src/a/B.ts"
   ),
   {
-    name: "package-lock.json records no download addresses",
-    find: inLines(/"resolved": "http[^"]*"/, (path) => path === "package-lock.json"),
+    name: "Lock files record no download addresses",
+    find: inLines(/"resolved": "http[^"]*"/, isLock),
     example: { "package-lock.json": `  "resolved": "https://packages.example.com/x.tgz"` }
   },
   {
-    name: "package-lock.json names the packages of every platform (node infra/scripts/complete-lock.mjs adds them)",
-    find: ({ texts }) => missingPlatforms(texts.get("package-lock.json")),
+    name: "Lock files name no versions of Node, of which npm would warn (node infra/scripts/complete-lock.mjs removes them)",
+    find: inLines(/"node": "(?!\d+\.\d+\.\d+"|bin\/)[^"]*"/, isLock),
+    example: { "infra/deno/package-lock.json": `        "node": ">=22.19.0"` }
+  },
+  {
+    name: "Lock files name the packages of every platform (node infra/scripts/complete-lock.mjs adds them)",
+    find: ({ texts }) => [...texts].flatMap(([path, text]) => (isLock(path) ? missingPlatforms(path, text) : [])),
     example: {
       "package-lock.json": `{"packages": {"node_modules/a": {"optionalDependencies": {"a-win32-x64": "1.0.0"}}}}`
     }
   },
   {
+    name: "The glossary explains each term once",
+    find: ({ texts }) => {
+      const terms = termsOf(texts.get("docs/GLOSSARY.md"))
+      return terms
+        .filter(({ what }, index) => terms.findIndex((term) => term.what === what) < index)
+        .map(({ line, what }) => ({ path: "docs/GLOSSARY.md", line, what }))
+    },
+    example: { "docs/GLOSSARY.md": "| Term | Meaning |\n|---|---|\n| lease | a seat |\n| lease | a delivery |\n" }
+  },
+  {
     name: "Versions are pinned exactly",
     find: ({ texts }) =>
-      versionsOf(texts.get("package.json"))
-        .filter(([, version]) => !/^(npm:[@\w./-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
-        .map(([name, version]) => ({ path: "package.json", line: 1, what: `${name} ${version}` })),
+      [...texts].flatMap(([path, text]) =>
+        (isManifest(path) ? versionsOf(text) : [])
+          .filter(([, version]) => !/^(npm:[@\w./-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+          .map(([name, version]) => ({ path, line: 1, what: `${name} ${version}` }))
+      ),
     example: { "package.json": `{"dependencies": {"effect": "^4.1.0"}}` }
   }
 ]

@@ -9,9 +9,9 @@ import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import type { TestContext } from "vitest"
-import { assertAnswered } from "../support/Http.ts"
-import { issue } from "../support/IssuedLicenses.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { assertAnswered } from "../support/http/Http.ts"
+import { issue } from "../support/http/IssuedLicenses.ts"
+import { TestServer } from "../support/http/TestServer.ts"
 import { type Command, type Language, languagesIn, vectorFolder, wantedLines } from "./Languages.ts"
 
 /** Compilers on a busy machine take a while. */

@@ -1,15 +1,15 @@
 /** Writes the site's source into a folder: the pages with their links, copies of the files that they lead to, the reference. */
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { openApiDocument } from "../../../src/documents/Document.ts"
-import { deliveriesIntroduction, referenceDeliveries } from "../../../src/documents/reference/Deliveries.ts"
+import { openApiDocument } from "../../../src/edge/documents/Document.ts"
+import { deliveriesIntroduction, referenceDeliveries } from "../../../src/edge/documents/reference/Deliveries.ts"
 import {
   type Group,
   type Part,
   type Places,
   referenceGroups,
   referenceSchemas
-} from "../../../src/documents/reference/Reference.ts"
+} from "../../../src/edge/documents/reference/Reference.ts"
 import { type Page, pagesOf } from "./Contents.ts"
 import { listedFiles } from "./Files.ts"
 import { fileLink, withSiteLinks } from "./Links.ts"
@@ -39,7 +39,7 @@ export const stage = (root: string, folder: string, base: string): Staged => {
   }
   const listed = listedFiles(root)
   for (const file of linked) copy({ root, folder, base, listed, write }, file)
-  cpSync(join(root, "src/documents/reference/Favicon.svg"), join(folder, "public/favicon.svg"))
+  cpSync(join(root, "src/edge/documents/reference/Favicon.svg"), join(folder, "public/favicon.svg"))
   return { pages, groups: writeReference(write) }
 }
 

@@ -1,18 +1,18 @@
 /** Runs the service's rules on fixture records, with the service's own `PendingChanges` and without a database. */
-import type { Code } from "../../../src/api/ErrorCode.ts"
-import { heartbeatDueAt } from "../../../src/catalog/policies/Policy.ts"
-import { PendingChanges } from "../../../src/licenses/engine/PendingChanges.ts"
-import type { DeviceStatus } from "../../../src/licenses/model/Device.ts"
+import type { Code } from "../../../src/contract/api/ErrorCode.ts"
+import { PendingChanges } from "../../../src/licensing/engine/PendingChanges.ts"
+import type { DeviceStatus } from "../../../src/licensing/model/Device.ts"
 import type {
   DeviceRecord,
   LeaseRecord,
   LeaseStatus,
   LicenseRecord,
   PolicyRecord
-} from "../../../src/licenses/model/LicenseRecords.ts"
-import type { Rule } from "../../../src/licenses/rules/LicenseCommand.ts"
-import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
-import { CommittedState } from "../../../src/licenses/state/CommittedState.ts"
+} from "../../../src/licensing/model/LicenseRecords.ts"
+import type { Rule } from "../../../src/licensing/rules/LicenseCommand.ts"
+import { settle } from "../../../src/licensing/rules/Lifecycle.ts"
+import { CommittedState } from "../../../src/licensing/state/CommittedState.ts"
+import { heartbeatDueAt } from "../../../src/vendor/policies/Policy.ts"
 
 export const minute = 60_000
 export const day = 86_400_000

@@ -1,7 +1,7 @@
 /** The order of refusals in docs/API.md, and the members of every runtime answer. */
-import type { Code } from "../../../src/api/ErrorCode.ts"
-import { formatTimestamp } from "../../../src/api/Timestamp.ts"
-import type { KeyedCommand, RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
+import type { Code } from "../../../src/contract/api/ErrorCode.ts"
+import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
+import type { KeyedCommand, RuntimeCommand } from "../../../src/licensing/rules/Admission.ts"
 import {
   type Answer,
   accessEnd,

@@ -1,7 +1,7 @@
 /** The expected results of management commands on the features of a license. */
-import { canonicalize } from "../../../src/api/CanonicalJson.ts"
-import type { AssignCommand } from "../../../src/licenses/changes/Assignments.ts"
-import type { UsageResetCommand } from "../../../src/licenses/changes/UsageReset.ts"
+import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
+import type { AssignCommand } from "../../../src/licensing/changes/Assignments.ts"
+import type { UsageResetCommand } from "../../../src/licensing/changes/UsageReset.ts"
 import { accepted, refused } from "./Admission.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
 import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation } from "./Model.ts"
@@ -59,6 +59,7 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
     max: given(command.max_consumptions, before?.max ?? null),
     used: before?.used ?? 0,
     expires,
+    waiting: command.expires_at === undefined ? (before?.waiting ?? null) : null,
     recorded: isRecorded(situation, before, enabled, expires),
     granted: false,
     metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)

@@ -1,7 +1,7 @@
 /** The expected results of runtime commands on floating seats. */
-import type { Code } from "../../../src/api/ErrorCode.ts"
-import { formatTimestamp } from "../../../src/api/Timestamp.ts"
-import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/rules/Floating.ts"
+import type { Code } from "../../../src/contract/api/ErrorCode.ts"
+import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
+import type { CheckoutCommand, LeaseCommand } from "../../../src/licensing/rules/Floating.ts"
 import { accepted, admission, bindingOf, common, deviceOf, features, refused, standing } from "./Admission.ts"
 import { begun, limitsFor } from "./Limits.ts"
 import {

@@ -1,5 +1,5 @@
 /** The limits that hold for a license, and its term, written from docs/API.md. */
-import { type Answer, dayMillis, type Policy, type Situation } from "./Model.ts"
+import { type Answer, dayMillis, type License, type Policy, type Situation } from "./Model.ts"
 
 export interface Limits {
   readonly max_activations: number
@@ -28,10 +28,20 @@ export const termEnd = ({ license, policy, now }: Situation): number | null => {
   return now + (days ?? license.term) * dayMillis
 }
 
+/** The features of a license whose term begins: the days of those that waited for it count from then. */
+export const featuresFrom = ({ assignments }: License, begins: number): License["assignments"] =>
+  new Map(
+    Array.from(assignments, ([id, one]) => [
+      id,
+      one.waiting === null ? one : { ...one, expires: begins + one.waiting * dayMillis, waiting: null }
+    ])
+  )
+
 /** The situation after the first use of a license, and the events that it leaves. */
 export const begun = (situation: Situation): { readonly used: Situation; readonly left: Answer["events"] } => {
   const expires = termEnd(situation)
   if (expires === null) return { used: situation, left: [] }
-  const license = { ...situation.license, expires, term: null, version: situation.license.version + 1 }
+  const assignments = featuresFrom(situation.license, situation.now)
+  const license = { ...situation.license, assignments, expires, term: null, version: situation.license.version + 1 }
   return { used: { ...situation, license }, left: ["license.updated"] }
 }

@@ -1,13 +1,13 @@
 /** The expected results of management commands. */
-import { canonicalize } from "../../../src/api/CanonicalJson.ts"
-import type { Code } from "../../../src/api/ErrorCode.ts"
-import type { DeviceCommand } from "../../../src/licenses/changes/DeviceActions.ts"
-import type { RotateKeyCommand } from "../../../src/licenses/changes/KeyRotation.ts"
-import type { RenewCommand } from "../../../src/licenses/changes/Renewal.ts"
-import type { TransferCommand } from "../../../src/licenses/changes/Transfer.ts"
-import type { UpdateCommand } from "../../../src/licenses/changes/Update.ts"
+import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
+import type { Code } from "../../../src/contract/api/ErrorCode.ts"
+import type { DeviceCommand } from "../../../src/licensing/changes/DeviceActions.ts"
+import type { RotateKeyCommand } from "../../../src/licensing/changes/KeyRotation.ts"
+import type { RenewCommand } from "../../../src/licensing/changes/Renewal.ts"
+import type { TransferCommand } from "../../../src/licensing/changes/Transfer.ts"
+import type { UpdateCommand } from "../../../src/licensing/changes/Update.ts"
 import { accepted, refused } from "./Admission.ts"
-import { limitsFor, termEnd } from "./Limits.ts"
+import { featuresFrom, limitsFor, termEnd } from "./Limits.ts"
 import {
   type Answer,
   clockStatus,
@@ -101,7 +101,8 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
   const isRevived = statusAt(license, policy, now) === "expired"
   const floor = isRevived ? servedAgain(license, policy, license.starts, now) : license.floor
-  const after = raised({ ...license, status, expires, term: null, floor })
+  const assignments = featuresFrom(license, Math.max(now, license.starts ?? now))
+  const after = raised({ ...license, assignments, status, expires, term: null, floor })
   return accepted(after, shown(situation, after), "license.renewed")
 }
 
@@ -232,7 +233,9 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   const isMoved = edited.starts !== license.starts || edited.expires !== license.expires
   const isRefused = isMoved && !(isServed(license) && isServed(edited))
   const floor = isRefused ? servedAgain(license, policy, edited.starts, now) : license.floor
-  const moved: License = { ...edited, floor, status: isRevived ? "active" : edited.status }
+  const isDated = typeof command.expires_at === "number"
+  const assignments = isDated ? featuresFrom(license, Math.max(now, edited.starts ?? now)) : license.assignments
+  const moved: License = { ...edited, assignments, floor, status: isRevived ? "active" : edited.status }
   const isShown = edited.expires !== license.expires || edited.maintenance !== license.maintenance
   const after = isShown ? raised(moved) : moved
   return accepted(after, shown(situation, after), "license.updated")

@@ -2,7 +2,7 @@
  * The simulator's model of a license: its parts, and how time changes it. Written from docs/API.md and
  * docs/STATES.md, not from the rules, and kept simple: a license is a few maps, a change makes a copy.
  */
-import type { Code } from "../../../src/api/ErrorCode.ts"
+import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import type { OwnLimits } from "./Limits.ts"
 import type { PolicyFeature } from "./Moves.ts"
 
@@ -66,6 +66,8 @@ export interface Assignment {
   readonly max: number | null
   readonly used: number
   readonly expires: number | null
+  /** The days until the expiry, while the license's term has not begun. */
+  readonly waiting: number | null
   /** Whether the expiry was recorded, or needs no record. */
   readonly recorded: boolean
   /** Whether it came with the policy. */

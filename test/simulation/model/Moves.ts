@@ -1,6 +1,7 @@
 /** The expected result of moving a license to another policy. */
-import type { PolicyChangeCommand } from "../../../src/licenses/changes/PolicyChange.ts"
+import type { PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import { accepted, refused } from "./Admission.ts"
+import { featuresFrom } from "./Limits.ts"
 import { isRevoked, shown, wrongTerms } from "./Management.ts"
 import {
   type Answer,
@@ -40,15 +41,17 @@ const datesAfter = ({ license, policy, now }: Situation, target: Policy, given: 
 }
 
 /** The features of the new policy take the place of those that came with the old one. */
-const featuresAfter = ({ license, now }: Situation, target: Policy, keep: boolean) => {
-  const assignments = new Map(license.assignments)
+const featuresAfter = ({ license, now }: Situation, target: Policy, keep: boolean, dated: License) => {
+  const begins = dated.term === null ? Math.max(now, dated.starts ?? now) : null
+  const assignments = new Map(begins === null ? license.assignments : featuresFrom(license, begins))
   const ledger: Array<Entry> = []
   for (const [feature, { days, enabled, max, metadata }] of target.features) {
     const before = license.assignments.get(feature)
     if (before !== undefined && (keep || !before.granted)) continue
     const used = before?.used ?? 0
-    const expires = days === null ? null : now + days * dayMillis
-    const granted: Assignment = { enabled, max, used, expires, recorded: false, granted: true, metadata }
+    const expires = days === null || begins === null ? null : begins + days * dayMillis
+    const waiting = begins === null ? days : null
+    const granted: Assignment = { enabled, max, used, expires, waiting, recorded: false, granted: true, metadata }
     assignments.set(feature, granted)
     if (before !== undefined && before.max !== max)
       ledger.push({ feature, action: "set_limit", amount: max ?? 0, balance: used, max })
@@ -84,8 +87,8 @@ export const changePolicy = (situation: Situation, command: PolicyChangeCommand)
   const isSame = target.id === policy.id
   if (isSame && dated.expires === license.expires) return accepted(license, shown(situation, license))
   const { assignments, ledger } = isSame
-    ? { assignments: license.assignments, ledger: [] }
-    : featuresAfter(situation, target, command.keep_features === true)
+    ? { assignments: featuresFrom(license, Math.max(now, dated.starts ?? now)), ledger: [] }
+    : featuresAfter(situation, target, command.keep_features === true, dated)
   const moved: License = {
     ...dated,
     policy: target.id,

@@ -1,9 +1,9 @@
 /** The expected results of runtime commands on devices and usage. */
-import type { Code } from "../../../src/api/ErrorCode.ts"
-import { formatTimestamp } from "../../../src/api/Timestamp.ts"
-import type { ActivateCommand } from "../../../src/licenses/rules/Activation.ts"
-import type { RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
-import type { ConsumeCommand } from "../../../src/licenses/rules/Consumption.ts"
+import type { Code } from "../../../src/contract/api/ErrorCode.ts"
+import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
+import type { ActivateCommand } from "../../../src/licensing/rules/Activation.ts"
+import type { RuntimeCommand } from "../../../src/licensing/rules/Admission.ts"
+import type { ConsumeCommand } from "../../../src/licensing/rules/Consumption.ts"
 import {
   accepted,
   admission,

@@ -1,9 +1,9 @@
 /** The standard theme with the fonts of the system, and the forms of the reference. */
 import Theme from "vitepress/theme-without-fonts"
 import { onMounted } from "vue"
-import "../../../../src/documents/reference/Reference.css"
+import "../../../../src/edge/documents/reference/Reference.css"
 
 export default {
   extends: Theme,
-  setup: () => onMounted(() => void import("../../../../src/documents/reference/TryIt.js"))
+  setup: () => onMounted(() => void import("../../../../src/edge/documents/reference/TryIt.js"))
 }

@@ -1,0 +1,36 @@
+/** Deletes expired stored responses in bounded batches. Those of renewals are stored permanently and never scanned. */
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import { exclusively } from "../../platform/workers/Exclusive.ts"
+
+/** Rows per statement. */
+const batchMax = 5_000
+
+export class ResponseRetention extends Context.Service<ResponseRetention, { readonly pass: Effect.Effect<void> }>()(
+  "licensing/access/idempotency/ResponseRetention"
+) {
+  static readonly layer = Layer.effect(
+    ResponseRetention,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      const batch = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const removed = yield* sql`
+          DELETE FROM idempotent_answers WHERE scope IN (
+            SELECT scope FROM idempotent_answers WHERE expires_at <= ${instant(now)} ORDER BY expires_at LIMIT ${batchMax}
+          ) RETURNING scope`
+        return removed.length
+      })
+
+      const pass = Effect.gen(function* () {
+        while (true) {
+          const removed = yield* exclusively(sql, "idempotency-retention")(batch)
+          if (Option.isNone(removed) || removed.value < batchMax) return
+        }
+      })
+      return ResponseRetention.of({ pass: Effect.orDie(Effect.withSpan(pass, "ResponseRetention.pass")) })
+    })
+  )
+}

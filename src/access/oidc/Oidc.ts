@@ -1,0 +1,132 @@
+/**
+ * Bearer tokens of an OIDC issuer: JWTs (RFC 7519) that it has signed for this service's audience. Only asymmetric algorithms
+ * are accepted, independent of a token's header. Times are checked with the service's clock and a minute's leeway. Scopes that
+ * this service does not know are ignored. Without a configured issuer every JWT is refused.
+ */
+
+import { Clock, Context, Effect, Layer } from "effect"
+import { errors, type JWTPayload, jwtVerify } from "jose"
+import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { nameWithBackslash } from "../../contract/api/json/JsonText.ts"
+import { isStorable } from "../../contract/api/Text.ts"
+import { Settings } from "../../platform/config/Config.ts"
+import type { Principal } from "../CurrentActor.ts"
+import { ManagementScope } from "../Scope.ts"
+import { type KeySet, makeIssuerKeys } from "./IssuerKeys.ts"
+
+type OidcRefusal = Refusal<"TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_EXPIRED" | "NOT_READY">
+
+export class Oidc extends Context.Service<
+  Oidc,
+  {
+    /** The principal of a JWT. */
+    authenticate(token: string): Effect.Effect<Principal, OidcRefusal>
+  }
+>()("licensing/access/oidc/Oidc") {
+  static readonly layer = Layer.effect(
+    Oidc,
+    Effect.gen(function* () {
+      const { oidcAudience, oidcIssuer, oidcScopeClaim } = yield* Settings
+      if (oidcIssuer === undefined || oidcAudience === undefined)
+        return Oidc.of({ authenticate: () => Effect.fail(malformed) })
+      const keys = yield* makeIssuerKeys(oidcIssuer)
+      const check = verifier(oidcIssuer, oidcAudience)
+
+      const authenticate = Effect.fn("Oidc.authenticate")(
+        function* (token: string) {
+          if (!shape.test(token) || hasNameWithBackslash(token)) return yield* malformed
+          const current = yield* keys.current
+          const payload = yield* Effect.catchIf(
+            check(token, current),
+            (error) => error instanceof errors.JWKSNoMatchingKey,
+            () => Effect.flatMap(keys.newerThan(current), (newer) => check(token, newer))
+          )
+          return yield* principalOf(payload, oidcScopeClaim)
+        },
+        Effect.catchTag("IssuerUnreachable", () => Effect.fail(unreachable)),
+        Effect.catchIf((error): error is errors.JOSEError => error instanceof errors.JOSEError, refusalOf)
+      )
+      return Oidc.of({ authenticate })
+    })
+  )
+}
+
+const malformed = refuse(
+  "TOKEN_MALFORMED",
+  "The Authorization header holds no API token: send it once, whole, as Bearer <API_TOKEN>."
+)
+const invalid = refuse("TOKEN_INVALID", "The bearer token was not issued for this service: get another one.")
+const expired = refuse("TOKEN_EXPIRED", "The bearer token has expired: get another one.")
+const unreachable = refuse(
+  "NOT_READY",
+  "The issuer of bearer tokens cannot be reached: send the request again in a moment."
+)
+
+/** Three parts in base64url; the signature of an unsigned token is empty. */
+const shape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
+
+/** Tokens that would trigger the fault of `JSON.parse` are refused like bodies (`JsonText`): the library parses before it verifies. */
+const hasNameWithBackslash = (token: string): boolean =>
+  token.split(".", 2).some((part) => nameWithBackslash(Buffer.from(part, "base64url")) !== undefined)
+
+const algorithms = ["RS256", "ES256", "EdDSA", "Ed25519"]
+/** Older issuers use JWT for every token; RFC 9068 defines at+jwt for access tokens. */
+const types = new Set(["jwt", "at+jwt"])
+const leewaySeconds = 60
+/** Characters of the longest subject (OpenID Connect Core, section 2). */
+const subjectMax = 255
+
+const verifier = (issuer: string, audience: string) =>
+  Effect.fnUntraced(function* (token: string, keys: KeySet) {
+    const currentDate = new Date(yield* Clock.currentTimeMillis)
+    const options = { algorithms, issuer, audience, requiredClaims: ["exp", "sub"], clockTolerance: leewaySeconds }
+    const { payload, protectedHeader } = yield* Effect.tryPromise({
+      try: () => jwtVerify(token, keys.find, { ...options, currentDate }),
+      catch: (error) => error
+    }).pipe(Effect.catch((error) => (error instanceof errors.JOSEError ? Effect.fail(error) : Effect.die(error))))
+    return isAccessToken(protectedHeader.typ) ? payload : yield* invalid
+  })
+
+/** Whether the type in a token's header allows an access token; a header without a type does. */
+const isAccessToken = (typ: unknown): boolean =>
+  typ === undefined || (typeof typ === "string" && types.has(typ.toLowerCase().replace(/^application\//, "")))
+
+const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> => {
+  const isMalformed = error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid
+  const refusal: OidcRefusal = isMalformed ? malformed : error instanceof errors.JWTExpired ? expired : invalid
+  return Effect.andThen(
+    Effect.logDebug("An OIDC token was refused.", { reason: error.message }),
+    Effect.fail<OidcRefusal>(refusal)
+  )
+}
+
+const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Principal, OidcRefusal> => {
+  const { at_hash, c_hash, cnf, sub } = payload
+  const isSubject = typeof sub === "string" && sub !== "" && sub.length <= subjectMax && isStorable(sub)
+  // A token that is bound to its holder's key (RFC 7800) must not be accepted as a bearer token.
+  const isBound = cnf !== undefined
+  // Only ID tokens have these two claims. They identify a user and grant no access (OpenID Connect Core, 3.3.2.11).
+  const isIdToken = at_hash !== undefined || c_hash !== undefined
+  if (!isSubject || isBound || isIdToken) return Effect.fail(invalid)
+  return Effect.succeed({
+    actor: { actor_type: "oidc_subject", actor_id: sub },
+    name: nameOf(payload) ?? sub,
+    scopes: scopesOf(payload[scopeClaim]),
+    expires_at: payload.exp === undefined ? undefined : payload.exp * 1_000,
+    product_ids: undefined
+  })
+}
+
+/** The name that the issuer gives the subject (OpenID Connect Core, section 5.1), as far as it fits on a page. */
+const nameOf = ({ name, preferred_username }: JWTPayload): string | undefined =>
+  [name, preferred_username]
+    .flatMap((claim) => (typeof claim === "string" && claim !== "" ? [claim] : []))[0]
+    ?.slice(0, subjectMax)
+    .toWellFormed()
+
+/** The scopes that this service knows, from a space-separated text (RFC 8693, section 4.2) or an array. */
+const scopesOf = (claim: unknown): ReadonlySet<ManagementScope> => {
+  const claimed: ReadonlyArray<unknown> =
+    typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : []
+  return new Set(ManagementScope.literals.filter((scope) => claimed.includes(scope)))
+}

@@ -1,0 +1,48 @@
+/** Entity tags of records (RFC 9110, section 8.8.3), and the comparison with the tag that a caller gives. */
+import { Context, Effect } from "effect"
+import { canonicalize, type Json } from "../../contract/api/CanonicalJson.ts"
+import { refuse } from "../../contract/api/Failure.ts"
+import { sha256 } from "../../platform/signing/Digest.ts"
+import { ifMatchPattern } from "./Conditional.ts"
+
+/** A schema of the fields that a PATCH can change. */
+export interface Editable {
+  readonly fields: { readonly [name: string]: unknown }
+}
+
+/** 128 bits: nobody finds two states of a record with one tag. */
+const tagBytes = 16
+
+/** The tag of a record's state, without what no PATCH changes: counters, computed values, `updated_at`. */
+export const recordTag = ({ fields }: Editable, record: object): string => {
+  const values = record as { readonly [name: string]: Json | undefined }
+  const state = Object.fromEntries(Object.keys(fields).map((name) => [name, values[name] ?? null]))
+  return `"${Buffer.from(sha256(canonicalize(state)).subarray(0, tagBytes)).toString("base64url")}"`
+}
+
+/** The value of If-Match, if the running request has one. */
+export const IfMatch = Context.Reference<string | undefined>("licensing/access/preconditions/IfMatch", {
+  defaultValue: () => undefined
+})
+
+const tags = new RegExp(ifMatchPattern)
+export const isIfMatch = (text: string): boolean => tags.test(text)
+
+/**
+ * Whether the record is in one of the states that the caller names. A weak tag is the same one: proxies that compress make tags
+ * weak because the bytes differ, and ours name values.
+ */
+export const isUnchanged = (editable: Editable, record: object, ifMatch: string | undefined): boolean => {
+  if (ifMatch === undefined || ifMatch === "*") return true
+  const tag = recordTag(editable, record)
+  return ifMatch.split(",").some((part) => part.trim().replace(/^W\//, "") === tag)
+}
+
+/** The sentence of a refusal because the record has changed. */
+export const changed =
+  "The record was changed after it was read with this ETag: read it again, then send your change with its new ETag."
+
+/** Fails if the running request's If-Match names another state of the record, which must be locked. */
+export const checkUnchanged = Effect.fnUntraced(function* (editable: Editable, record: object) {
+  if (!isUnchanged(editable, record, yield* IfMatch)) return yield* refuse("CONFLICT", changed, "If-Match")
+})

@@ -1,0 +1,121 @@
+/**
+ * Rate limits. Every node counts on its own, in memory: a limit costs no look-up, counts from zero after a restart, and n nodes
+ * together admit at most n times as much. What must stay true: a failed credential is counted by its client's address alone,
+ * without the database, and a valid credential is never refused because of the failures of others.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { RequestContext } from "../../contract/api/RequestContext.ts"
+import { Settings } from "../../platform/config/Config.ts"
+import { makeSlidingWindow } from "./SlidingWindow.ts"
+
+interface RuntimeRequest {
+  readonly licenseId: string
+  readonly isActivation: boolean
+}
+
+type Limited = Effect.Effect<void, Refusal<"RATE_LIMITED">>
+
+export class RateLimits extends Context.Service<
+  RateLimits,
+  {
+    /**
+     * Counts a runtime request by license and address, and an activation by license alone, too. Returns undefined if it is
+     * admitted. A plain function, for callers outside a fiber.
+     */
+    runtime(call: RuntimeRequest, request: RequestContext, nowMillis: number): Refusal<"RATE_LIMITED"> | undefined
+    /** Counts a management request of an API key or OIDC subject. */
+    management(actorId: string): Limited
+    /** Counts a trial that is started without a license key, by address, within the limit of activations. */
+    readonly trial: Limited
+    /** Counts a failed credential. Fails if there were too many; otherwise the caller sends the credential's own refusal. */
+    readonly failure: Limited
+  }
+>()("licensing/access/rateLimits/RateLimits") {
+  static readonly layer = Layer.effect(
+    RateLimits,
+    Settings.useSync(({ rateActivation, rateFailures, rateManagement, rateRuntime }) => {
+      const runtime = makeLimit("runtime", rateRuntime)
+      const activation = makeLimit("activation", rateActivation)
+      const management = makeLimit("management", rateManagement)
+      const trial = makeLimit("trial", rateActivation)
+      const failures = makeLimit("failures", rateFailures)
+      return RateLimits.of({
+        runtime: ({ licenseId, isActivation }, request, now) => {
+          const refusal = runtime(request, now, `${licenseId} ${networkOf(request.clientAddress)}`)
+          return refusal ?? (isActivation ? activation(request, now, licenseId) : undefined)
+        },
+        management: (actorId) => countWith((request, now) => management(request, now, actorId)),
+        trial: countWith((request, now) => trial(request, now, networkOf(request.clientAddress))),
+        failure:
+          rateFailures === 0
+            ? Effect.void
+            : Effect.tap(
+                countWith((request, now) => failures(request, now, networkOf(request.clientAddress))),
+                logLastFailure
+              )
+      })
+    })
+  )
+}
+
+/** Logs the last failure before the limit: either an attacker is guessing, or a forgotten client has an old credential. */
+const logLastFailure = Effect.withFiber<void>((fiber) => {
+  const { clientAddress, limits } = fiber.getRef(RequestContext)
+  return limits?.at(-1)?.remaining === 0
+    ? Effect.logWarning("An address sends many credentials that fail.", { address: clientAddress ?? "unknown" })
+    : Effect.void
+})
+
+/** Counts a request for a key and records the limit's state in the request's context; a refusal if the limit is reached. */
+type Limit = (request: RequestContext, nowMillis: number, key: string) => Refusal<"RATE_LIMITED"> | undefined
+
+/** What each limit counts, as its refusal names it. */
+const counted = {
+  runtime: "requests",
+  activation: "activations",
+  management: "requests",
+  trial: "trials",
+  failures: "failed credentials"
+}
+
+const makeLimit = (name: keyof typeof counted, perMinute: number): Limit => {
+  if (perMinute === 0) return () => undefined
+  const refusal = refuse(
+    "RATE_LIMITED",
+    `More than ${perMinute} ${counted[name]} in a minute are not accepted: try again after the seconds in Retry-After.`,
+    name
+  )
+  const window = makeSlidingWindow(perMinute)
+  return (request, nowMillis, key) => {
+    const { admitted, remaining, resetSeconds } = window.take(key, nowMillis)
+    const state = { name, perMinute, remaining, resetSeconds }
+    if (request.limits === undefined) request.limits = [state]
+    else request.limits.push(state)
+    return admitted ? undefined : refusal
+  }
+}
+
+const countWith = (
+  count: (request: RequestContext, nowMillis: number) => Refusal<"RATE_LIMITED"> | undefined
+): Limited =>
+  Effect.withFiber((fiber) => {
+    const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
+    const refusal = count(fiber.getRef(RequestContext), now)
+    return refusal === undefined ? Effect.void : Effect.fail(refusal)
+  })
+
+/**
+ * The part of an address that is counted: a whole IPv4 address, or the first 64 bits of an IPv6 address, because a host can choose
+ * the other 64. All requests without an address are counted together.
+ */
+const networkOf = (address = ""): string => (address.includes(":") ? prefixOf(address) : address)
+
+const prefixOf = (address: string): string => {
+  const [head = "", tail] = address.split("::")
+  const groups = head.split(":")
+  if (groups.length >= 4) return groups.slice(0, 4).join(":")
+  if (tail === undefined) return address
+  const after = tail.split(":")
+  return [...groups, ...Array<string>(8 - groups.length - after.length).fill("0"), ...after].slice(0, 4).join(":")
+}

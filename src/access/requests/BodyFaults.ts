@@ -1,0 +1,185 @@
+/**
+ * The first faults of a body, as many as a refusal tells. The schema library finds either the first fault or all, and all faults
+ * of 10,000 fields take a hundred times as long as parsing them. So a body is decoded up to its first fault, and only the
+ * faulty ones come here, where they are decoded part by part.
+ *
+ * The parts that were decoded before the first fault have none: where its place is known, the search begins there.
+ *
+ * What must stay true: no list that is longer than its schema allows is decoded item by item, and once there are enough
+ * faults nothing more is decoded.
+ */
+import { Cause, Exit, Option, Schema, SchemaAST, SchemaIssue } from "effect"
+import { type Fault, faultsMax, faultsOf, missing, type Path, takes, unknownField, wrongType } from "./RequestFaults.ts"
+
+/** Finds the first faults of a body, of which the decoder's is known or not; faults of the JSON are found before all others. */
+export const firstFaults = (ast: SchemaAST.AST, body: unknown, first: Path = []): ReadonlyArray<Fault> => {
+  const found: Array<Fault> = []
+  jsonFaults(ast, body, [], found)
+  valueFaults(ast, body, [], found, first)
+  return found.slice(0, faultsMax)
+}
+
+/** The place of a decoder's first fault. */
+export const placeOf = (issue: SchemaIssue.Issue): Path => {
+  switch (issue._tag) {
+    case "Pointer":
+      return [...issue.path, ...placeOf(issue.issue)]
+    case "Composite":
+      return placeOf(issue.issues[0])
+    case "Encoding":
+    case "Filter":
+      return placeOf(issue.issue)
+    default:
+      return []
+  }
+}
+
+/** Whether a schema has a list with a maximum length. */
+export const hasLimitedList = (ast: SchemaAST.AST): boolean => {
+  if (SchemaAST.isUnion(ast)) return ast.types.some(hasLimitedList)
+  if (SchemaAST.isObjects(ast)) return ast.propertySignatures.some(({ type }) => hasLimitedList(type))
+  return SchemaAST.isArrays(ast) && (lengthChecks(ast).length > 0 || ast.rest.some(hasLimitedList))
+}
+
+/** Whether a body has an unknown field, a value of a wrong JSON type, or a list that is longer than its schema allows. */
+export const hasJsonFault = (ast: SchemaAST.AST, value: unknown): boolean => {
+  const part = partFor(ast, value)
+  if (!takes(part, value)) return true
+  const list = listOf(part, value)
+  if (list !== undefined) return list.isLong || list.items.some((item) => hasJsonFault(list.item, item))
+  const struct = structOf(part, value)
+  if (struct === undefined) return false
+  for (const name in struct.members) {
+    const type = struct.types.get(name)
+    if (type === undefined || hasJsonFault(type, struct.members[name])) return true
+  }
+  return false
+}
+
+/** Adds unknown fields and values of a wrong JSON type. */
+const jsonFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array<Fault>): void => {
+  if (found.length >= faultsMax) return
+  const part = partFor(ast, value)
+  if (!takes(part, value)) return void found.push(wrongType(part, path))
+  const struct = structOf(part, value)
+  if (struct !== undefined) {
+    for (const name in struct.members) {
+      if (found.length >= faultsMax) return
+      const type = struct.types.get(name)
+      if (type === undefined) found.push(unknownField([...path, name]))
+      else jsonFaults(type, struct.members[name], [...path, name], found)
+    }
+    return
+  }
+  const { isLong = true, item = part, items = [] } = listOf(part, value) ?? {}
+  if (isLong) return
+  for (let index = 0; index < items.length && found.length < faultsMax; index++)
+    jsonFaults(item, items[index], [...path, index], found)
+}
+
+/**
+ * Adds values that are not allowed, missing fields, and violations of rules over several fields. `first` is the place of the
+ * decoder's first fault from here on: it decodes a list item by item, so that the items before have none.
+ */
+const valueFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array<Fault>, first: Path = []): void => {
+  if (found.length >= faultsMax) return
+  const part = partFor(ast, value)
+  if (!takes(part, value)) return
+  const before = found.length
+  const struct = structOf(part, value)
+  const list = listOf(part, value)
+  if (struct !== undefined) {
+    for (const { name, type } of struct.fields) {
+      if (Object.hasOwn(struct.members, name))
+        valueFaults(
+          type,
+          struct.members[String(name)],
+          [...path, String(name)],
+          found,
+          first[0] === name ? first.slice(1) : []
+        )
+      else if (!SchemaAST.isOptional(type)) found.push(missing([...path, String(name)]))
+    }
+  } else if (list !== undefined) {
+    if (list.isLong) return void found.push(...lengthFaults(part as SchemaAST.Arrays, list.items, path))
+    const begin = typeof first[0] === "number" ? first[0] : 0
+    for (let index = begin; index < list.items.length && found.length < faultsMax; index++)
+      valueFaults(list.item, list.items[index], [...path, index], found, index === begin ? first.slice(1) : [])
+  }
+  const isWhole = struct === undefined && list === undefined
+  // The rules over several parts mean nothing while a part is faulty.
+  if (isWhole || (part.checks !== undefined && found.length === before)) found.push(...wholeFaults(ast, value, path))
+}
+
+interface Members {
+  readonly [name: string]: unknown
+}
+
+/** The part of a union that takes objects or lists, where it is the only one; otherwise the schema itself. */
+const partFor = (ast: SchemaAST.AST, value: unknown): SchemaAST.AST => {
+  if (!SchemaAST.isUnion(ast) || ast.encoding !== undefined || typeof value !== "object" || value === null) return ast
+  const taking = ast.types.filter((type) => takes(type, value))
+  return taking.length === 1 ? taking[0]! : ast
+}
+
+/** A value that is decoded field by field. */
+const structOf = (ast: SchemaAST.AST, value: unknown) =>
+  SchemaAST.isObjects(ast) && ast.encoding === undefined && ast.indexSignatures.length === 0 && takes(ast, value)
+    ? { fields: ast.propertySignatures, types: typesOf(ast), members: value as Members }
+    : undefined
+
+const types = new WeakMap<SchemaAST.Objects, ReadonlyMap<PropertyKey, SchemaAST.AST>>()
+
+/** The fields' schemas by name. */
+const typesOf = (ast: SchemaAST.Objects): ReadonlyMap<PropertyKey, SchemaAST.AST> => {
+  const existing = types.get(ast)
+  if (existing !== undefined) return existing
+  const byName = new Map(ast.propertySignatures.map(({ name, type }) => [name, type]))
+  types.set(ast, byName)
+  return byName
+}
+
+/** A value that is decoded item by item. */
+const listOf = (ast: SchemaAST.AST, value: unknown) => {
+  if (!SchemaAST.isArrays(ast) || ast.encoding !== undefined || ast.elements.length > 0 || !Array.isArray(value))
+    return undefined
+  const items: ReadonlyArray<unknown> = value
+  return { item: ast.rest[0]!, items, isLong: lengthChecks(ast).some((check) => issueOf(check, ast, items)) }
+}
+
+type LengthCheck = SchemaAST.Filter<ReadonlyArray<unknown>>
+
+const lengthChecks = ({ checks }: SchemaAST.Arrays): ReadonlyArray<LengthCheck> =>
+  (checks?.filter(({ annotations }) => annotations?.representation?.id === maxLengthId) ??
+    []) as ReadonlyArray<LengthCheck>
+
+const maxLengthId = "effect/schema/isMaxLength"
+
+const issueOf = (check: LengthCheck, ast: SchemaAST.AST, items: ReadonlyArray<unknown>) => check.run(items, ast, {})
+
+const lengthFaults = (ast: SchemaAST.Arrays, items: ReadonlyArray<unknown>, path: Path): ReadonlyArray<Fault> =>
+  lengthChecks(ast).flatMap((check) => {
+    const issue = issueOf(check, ast, items)
+    return issue === undefined ? [] : faultsOf(new SchemaIssue.Filter(check, issue, items), path, items)
+  })
+
+/** The faults of a value that is decoded as a whole. */
+const wholeFaults = (ast: SchemaAST.AST, value: unknown, path: Path): ReadonlyArray<Fault> => {
+  const decoded = decoderOf(ast)(value)
+  if (Exit.isSuccess(decoded)) return []
+  const error = Option.getOrUndefined(Cause.findErrorOption(decoded.cause))
+  return error === undefined ? [] : faultsOf(error.issue, path, value)
+}
+
+type Decoder = (value: unknown) => Exit.Exit<unknown, Schema.SchemaError>
+
+const decoders = new WeakMap<SchemaAST.AST, Decoder>()
+
+const decoderOf = (ast: SchemaAST.AST): Decoder => {
+  const existing = decoders.get(ast)
+  if (existing !== undefined) return existing
+  const schema = Schema.make<Schema.Codec<unknown, unknown>>(ast)
+  const decoder = Schema.decodeUnknownExit(schema, { errors: "all", onExcessProperty: "error" })
+  decoders.set(ast, decoder)
+  return decoder
+}

@@ -1,0 +1,150 @@
+/**
+ * The server half of `Intake`: checks the announced size and the type of a body before the caller is authenticated. The body is
+ * read at its first use, after the caller was authenticated, and up to the limit. It is read once; later readers get the cached
+ * bytes.
+ */
+import type { IncomingMessage } from "node:http"
+import { ByteSize, Context, Effect, Layer } from "effect"
+import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/http"
+import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { BodyBytesMax, Intake } from "../../contract/api/Requests.ts"
+
+const tooLarge = (bytesMax: number) =>
+  refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bytesMax} bytes: send a smaller one.`, String(bytesMax))
+
+type BodyRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE">
+type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
+
+/** Admits requests whose body is JSON of at most the operation's `BodyBytesMax`; operations without a body check its size only. */
+export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) => {
+  const bytesMax = Context.get(endpoint.annotations, BodyBytesMax)
+  return endpoint.payload.size > 0 ? takeBody(handler, bytesMax) : Effect.andThen(checkSize(bytesMax), handler)
+})
+
+const checkSize = (bytesMax: number) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<unknown, IntakeRefusal> => {
+    if (isTooLarge(request.headers, bytesMax)) return Effect.fail(tooLarge(bytesMax))
+    if (request.headers["transfer-encoding"] !== undefined) announce(request, read(request, bytesMax))
+    return Effect.void
+  })
+
+const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>, bytesMax: number) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<A, E | IntakeRefusal, R> => {
+    const { headers, source } = request
+    if (isTooLarge(headers, bytesMax)) return Effect.fail(tooLarge(bytesMax))
+    const refusal = mediaRefusal(headers)
+    if (refusal !== undefined) return Effect.fail(refusal)
+    const isPlain = isIncoming(source) && headers["content-length"] !== undefined && headers["expect"] === undefined
+    announce(request, isPlain ? readWhole(source) : read(request, bytesMax))
+    return handler
+  })
+
+const isIncoming = (source: object): source is IncomingMessage => "rawHeaders" in source
+
+const isTooLarge = (headers: Headers.Headers, bytesMax: number) => Number(headers["content-length"]) > bytesMax
+
+/** Reads a body in chunks, or one whose client waits for a 100 Continue. */
+const read = (request: HttpServerRequest.HttpServerRequest, bytesMax: number): Effect.Effect<Buffer, BodyRefusal> =>
+  request.arrayBuffer.pipe(
+    Effect.map((bytes) => Buffer.from(bytes)),
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bytesMax)),
+    Effect.mapError((error) =>
+      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+        ? tooLarge(bytesMax)
+        : unreadable()
+    )
+  )
+
+const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to its end: send the request again.")
+
+/** The property of a request that holds the bytes of its body. */
+const cachedBody = Symbol("licensing/access/requests/Intake")
+/** The property of a request that reads its body. */
+const announcedBody = Symbol("licensing/access/requests/Intake/announced")
+
+const announce = (request: HttpServerRequest.HttpServerRequest, body: Effect.Effect<Buffer, BodyRefusal>): void => {
+  Object.defineProperty(request, announcedBody, { value: body })
+}
+
+/**
+ * Reads a body with a known length, which Node enforces. Nearly every body is one chunk that has already arrived, so the overhead
+ * of the platform's stream reading is not needed.
+ */
+const readWhole = (source: IncomingMessage & { readonly [cachedBody]?: Buffer }): Effect.Effect<Buffer> =>
+  source[cachedBody] === undefined
+    ? Effect.callback((resume) => {
+        // If the body will never be complete, the connection is closed, which interrupts the request.
+        const stop = onBody(source, (bytes) => resume(Effect.succeed(bytes)))
+        return Effect.sync(stop)
+      })
+    : Effect.succeed(source[cachedBody])
+
+/** Calls back with the body, or never if it will not be complete. Returns a function that stops listening. */
+export const onBody = (source: IncomingMessage, onRead: (bytes: Buffer) => void): (() => void) => {
+  const chunks: Array<Buffer> = []
+  const onData = (chunk: Buffer) => void chunks.push(chunk)
+  const stop = () => {
+    source.off("data", onData).off("end", onEnd).off("error", stop).off("close", stop)
+  }
+  const onEnd = () => {
+    stop()
+    onRead(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+  }
+  source.on("data", onData).on("end", onEnd).on("error", stop).on("close", stop)
+  return stop
+}
+
+/** Stores a body that was already read with its request, where `Intake` finds it. */
+export const cacheBody = (source: IncomingMessage, bytes: Buffer): void => {
+  Object.defineProperty(source, cachedBody, { value: bytes })
+}
+
+/** The body of a request that `Intake` has admitted. */
+export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer, BodyRefusal> => {
+  const { [announcedBody]: announced, [cachedBody]: cached } = request as {
+    readonly [announcedBody]?: Effect.Effect<Buffer, BodyRefusal>
+    readonly [cachedBody]?: Buffer
+  }
+  if (cached !== undefined) return Effect.succeed(cached)
+  return announced === undefined
+    ? Effect.map(Effect.orDie(request.arrayBuffer), (all) => Buffer.from(all))
+    : Effect.map(announced, (bytes) => {
+        replaceReaders(request, bytes)
+        return bytes
+      })
+}
+
+/**
+ * Makes later readers of the request's body use these bytes. Own properties hide the getters that would read it from the socket.
+ * An object with the request as its prototype would work, too, but V8 rebuilds an object that becomes a prototype.
+ */
+const replaceReaders = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer): void => {
+  Object.defineProperty(request, cachedBody, { value: bytes })
+  Object.defineProperty(request, "arrayBuffer", { value: Effect.sync(() => arrayBufferOf(bytes)) })
+  Object.defineProperty(request, "text", { value: Effect.sync(() => bytes.toString()) })
+}
+
+const arrayBufferOf = ({ buffer, byteOffset, byteLength }: Buffer) => buffer.slice(byteOffset, byteOffset + byteLength)
+
+const mediaRefusal = (headers: Headers.Headers): Refusal<"UNSUPPORTED_MEDIA_TYPE"> | undefined => {
+  const type = headers["content-type"]
+  if (type !== undefined && type !== "application/json" && !isJson(type)) {
+    return refuse("UNSUPPORTED_MEDIA_TYPE", "Send the body as application/json in UTF-8.", "Content-Type")
+  }
+  const encoding = headers["content-encoding"]
+  return encoding === undefined || encoding.trim().toLowerCase() === "identity"
+    ? undefined
+    : refuse("UNSUPPORTED_MEDIA_TYPE", "Send the body without a content encoding.", "Content-Encoding")
+}
+
+/** `application/json`, with UTF-8 as the only charset (RFC 8259 allows no other); other parameters are ignored. */
+const isJson = (contentType: string): boolean => {
+  const [type, ...parameters] = contentType.toLowerCase().split(";")
+  return (
+    type?.trim() === "application/json" &&
+    parameters.every((parameter) => {
+      const [name, value] = parameter.split("=")
+      return name?.trim() !== "charset" || value?.trim().replace(/^"(.*)"$/, "$1") === "utf-8"
+    })
+  )
+}

@@ -1,0 +1,124 @@
+/** API keys: whose tokens may call the management API, and what they may do. */
+import { getRouteApi } from "@tanstack/react-router"
+import type { ApiKey } from "../../../vendor/apiKeys/ApiKey.ts"
+import { Secret } from "../once/Secret.tsx"
+import { Action } from "../parts/Dialog.tsx"
+import { List, pageOf } from "../parts/List.tsx"
+import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
+import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
+import { now } from "../service/Service.ts"
+import {
+  type Creation,
+  changeFields,
+  creationFields,
+  type Products,
+  type Update,
+  unlessContradicting
+} from "./KeyFields.ts"
+import { wordsOfScopes } from "./Scopes.ts"
+
+const route = getRouteApi("/api-keys")
+
+export const ApiKeys = () => {
+  const search = route.useSearch()
+  const { cursor: _, ...sort } = search
+  const may = useMay()
+  const page = useAsk("listApiKeys", { query: { ...sort, ...pageOf(search) } })
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
+  return (
+    <>
+      <Heading title="API keys">
+        {may("admin") && (
+          <Action
+            label="New API key"
+            primary
+            effect="Whoever has the key’s token may do what is chosen here. Choose no more than is needed."
+            fields={creationFields(products)}
+            initial={{ scopes: ["license:read"] }}
+            run={(payload: Creation) => unlessContradicting(payload, () => change("createApiKey", { payload }))}
+            done={({ token }) => <Secret label="This is the token." what="the token" text={token} />}
+          />
+        )}
+      </Heading>
+      <List
+        caption="API keys"
+        noun="API key"
+        empty="There is no API key."
+        columns={columnsWith(products)}
+        page={page}
+        search={search}
+      />
+    </>
+  )
+}
+
+const columnsWith = (products: Products): ReadonlyArray<Column<ApiKey>> => [
+  {
+    title: "Name",
+    show: ({ key_prefix, name }) => (
+      <>
+        {name}
+        <small>
+          <code>{key_prefix}…</code>
+        </small>
+      </>
+    )
+  },
+  { title: "State", show: (key) => <State of={key} /> },
+  {
+    title: "May",
+    show: ({ product_ids, scopes }) => (
+      <>
+        {wordsOfScopes(scopes)}
+        {product_ids !== undefined && <small>only for {product_ids.map(nameIn(products)).join(", ")}</small>}
+      </>
+    )
+  },
+  {
+    title: "Used from",
+    show: ({ allowed_cidrs }) => (allowed_cidrs.length === 0 ? "any network" : allowed_cidrs.join(", "))
+  },
+  { title: "Last used", show: ({ last_used_at }) => <Time at={last_used_at} none="never" /> },
+  { title: "Expires", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
+  { title: "Created", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> },
+  { title: "Actions", quiet: true, number: true, show: (key) => <KeyActions of={key} products={products} /> }
+]
+
+const nameIn = (products: Products) => (id: string) =>
+  lastOf(products)?.items.find((product) => product.id === id)?.name ?? id
+
+/** Time to give whoever uses the key another one. */
+const soonMillis = 14 * 86_400_000
+
+const State = ({ of: { expires_at, is_active } }: { readonly of: ApiKey }) => {
+  if (!is_active) return <Status of="off" />
+  const left = expires_at === undefined ? Number.POSITIVE_INFINITY : expires_at - now()
+  if (left <= 0) return <Status of="expired" />
+  return left > soonMillis ? <Status of="active" /> : <span className="status soon">Expires soon</span>
+}
+
+const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: Products }) => {
+  const params = { id: of.id }
+  return (
+    <div className="row end">
+      <Action
+        label="Edit"
+        name={`Edit ${of.name}`}
+        title={`Edit ${of.name}`}
+        effect="The change holds for the next request with the key’s token."
+        fields={changeFields(products, of)}
+        edited={{ record: of, reread: () => run("getApiKey", { params }) }}
+        run={(payload: Update, read) =>
+          unlessContradicting({ ...of, ...read, ...payload }, () => change("updateApiKey", { params, payload }, read))
+        }
+      />
+      <Action
+        label="Revoke"
+        name={`Revoke ${of.name}`}
+        effect={`The token of ${of.name} stops working at once and for ever.`}
+        danger
+        run={() => change("deleteApiKey", { params })}
+      />
+    </div>
+  )
+}

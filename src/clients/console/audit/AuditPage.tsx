@@ -1,0 +1,165 @@
+/** The audit of a license: who changed what, how much was used, and how often it was validated. */
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
+import type { LicenseAudit, UsageBalance } from "../../../insight/reports/model/Report.ts"
+import type { Event } from "../../../ledger/events/Event.ts"
+import { licenseName } from "../bulk/LicenseName.ts"
+import { choicesOf } from "../parts/Fields.tsx"
+import { countOf, wordsOf } from "../parts/Format.ts"
+import { Filter } from "../parts/List.tsx"
+import { type Column, Facts, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
+import { useAsk } from "../service/Hooks.ts"
+import { AuditPeriod, type AuditSearch, beginOf } from "./AuditSearch.ts"
+import { Changes } from "./Changes.tsx"
+
+const route = getRouteApi("/licenses/$id/audit")
+const periods = choicesOf(AuditPeriod.literals)
+const periodUnlessGiven: AuditPeriod = "last_30_days"
+
+export const AuditPage = () => {
+  const { id } = route.useParams()
+  const { before, period = periodUnlessGiven }: AuditSearch = route.useSearch()
+  const navigate = useNavigate()
+  const audit = useAsk("getLicenseAudit", {
+    query: { license_id: id, from: beginOf(period), limit: 50, ...(before === undefined ? {} : { cursor: before }) }
+  })
+  return (
+    <Loaded of={audit}>
+      {(audit) => (
+        <>
+          <Heading title={`Audit of ${licenseName(audit.license)}`}>
+            <Link to="/licenses/$id" params={{ id }} className="button">
+              Back to the license
+            </Link>
+          </Heading>
+          <search className="row filters" aria-label="Filters">
+            <Filter
+              label="Period"
+              value={period}
+              choices={periods}
+              onChange={(chosen) =>
+                void navigate({
+                  to: "/licenses/$id/audit",
+                  params: { id },
+                  search: chosen === undefined ? {} : { period: chosen as AuditPeriod },
+                  replace: true
+                })
+              }
+            />
+          </search>
+          <About audit={audit} />
+          <Events audit={audit} before={before} period={period} />
+          <Usage of={audit.usage} />
+          <Validations of={audit.validations} />
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+const About = ({ audit: { license, period, validations } }: { readonly audit: LicenseAudit }) => (
+  <Facts
+    of={[
+      ["Status", <Status key="status" of={license.status} />],
+      ["Validations", countOf(validations.validations)],
+      ["Refused", countOf(validations.refused)],
+      ["From", <Time key="from" at={period.from} none="the beginning" />],
+      ["To", <Time key="to" at={period.to} />],
+      ...(period.removed_until === undefined
+        ? []
+        : ([["Usage is incomplete until", <Time key="removed" at={period.removed_until} />]] as const))
+    ]}
+  />
+)
+
+const eventColumns: ReadonlyArray<Column<Event>> = [
+  { title: "What", show: ({ event_type }) => wordsOf(event_type) },
+  { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
+  {
+    title: "By",
+    show: ({ actor_id, actor_type }) =>
+      actor_type === "system" ? (
+        "the service"
+      ) : (
+        <>
+          {wordsOf(actor_type)}
+          <small>{actor_id}</small>
+        </>
+      )
+  },
+  { title: "Address", show: ({ ip_address }) => ip_address ?? "–" },
+  { title: "Changes", wraps: true, show: ({ metadata }) => <Changes of={metadata} /> }
+]
+
+const Events = (props: {
+  readonly audit: LicenseAudit
+  readonly before: number | undefined
+  readonly period: AuditPeriod
+}) => {
+  const { audit, before, period } = props
+  const page = { to: "/licenses/$id/audit", params: { id: audit.license.id } } as const
+  return (
+    <Section id="events" title="Changes">
+      <Table
+        caption="Changes"
+        rows={audit.events}
+        keyOf={({ sequence }) => String(sequence)}
+        empty="Nothing was changed in this period."
+        columns={eventColumns}
+      />
+      <nav aria-label="Pages" className="row end">
+        {before !== undefined && (
+          <Link {...page} search={{ period }} className="button">
+            Newest
+          </Link>
+        )}
+        {audit.next_cursor !== null && (
+          <Link {...page} search={{ period, before: audit.next_cursor }} className="button">
+            Earlier
+          </Link>
+        )}
+      </nav>
+    </Section>
+  )
+}
+
+const usageColumns: ReadonlyArray<Column<UsageBalance>> = [
+  { title: "Feature", show: ({ feature_code, feature_id }) => feature_code ?? feature_id },
+  { title: "At the beginning", number: true, show: ({ opening_balance }) => countOf(opening_balance) },
+  { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
+  { title: "Reset", number: true, show: ({ reset, restarted }) => countOf(reset + restarted) },
+  { title: "At the end", number: true, show: ({ closing_balance }) => countOf(closing_balance) },
+  { title: "Added to the quota", number: true, show: ({ topped_up }) => countOf(topped_up) },
+  {
+    title: "Quota",
+    number: true,
+    show: ({ max_after }) => (max_after === undefined ? "–" : countOf(max_after))
+  }
+]
+
+const Usage = ({ of }: { readonly of: LicenseAudit["usage"] }) => (
+  <Section id="usage" title="Usage">
+    <Table
+      caption="Usage"
+      rows={of}
+      keyOf={({ feature_id }) => feature_id}
+      empty="Nothing was used in this period."
+      columns={usageColumns}
+    />
+  </Section>
+)
+
+const Validations = ({ of }: { readonly of: LicenseAudit["validations"] }) => (
+  <Section id="validations" title="Validations by day (UTC)">
+    <Table
+      caption="Validations by day"
+      rows={of.buckets}
+      keyOf={({ bucket_start }) => String(bucket_start)}
+      empty="No machine asked in this period."
+      columns={[
+        { title: "Day", show: ({ bucket_start }) => new Date(bucket_start).toISOString().slice(0, 10) },
+        { title: "Answered", number: true, show: ({ validations }) => countOf(validations) },
+        { title: "Refused", number: true, show: ({ refused }) => countOf(refused) }
+      ]}
+    />
+  </Section>
+)

@@ -1,0 +1,67 @@
+/** Choosing rows of the list of licenses: some, all of a page, or all that the filters choose. */
+import { useState } from "react"
+import type { License } from "../../../licensing/model/License.ts"
+import type { Choice } from "../parts/Show.tsx"
+import { licenseName } from "./LicenseName.ts"
+
+export interface Selection {
+  /** All that the filters choose, also those on other pages. */
+  readonly all: boolean
+  readonly rows: ReadonlyMap<string, License>
+}
+
+const none: Selection = { all: false, rows: new Map() }
+
+/** What is chosen stays over the pages of a list, and is forgotten with other filters. */
+export const useSelection = (filters: object) => {
+  const key = JSON.stringify(filters)
+  const [kept, setKept] = useState({ key, selection: none })
+  const selection = kept.key === key ? kept.selection : none
+  const set = (next: Selection) => setKept({ key, selection: next })
+  return [selection, set] as const
+}
+
+interface Chooser {
+  readonly selection: Selection
+  readonly set: (selection: Selection) => void
+  readonly rows: ReadonlyArray<License>
+}
+
+const isChosen = ({ all, rows }: Selection, { id }: License) => all || rows.has(id)
+
+/** The column with a box for each row, and one for all rows of the page. */
+export const choiceOf = ({ rows, selection, set }: Chooser): Choice<License> => {
+  const toggle = (licenses: ReadonlyArray<License>, chosen: boolean) => {
+    // Without one row, all that the filters choose are no longer chosen: the rest of the page is.
+    const next = new Map(selection.all ? rows.map((row) => [row.id, row]) : selection.rows)
+    for (const license of licenses) {
+      if (chosen) next.set(license.id, license)
+      else next.delete(license.id)
+    }
+    set({ all: false, rows: next })
+  }
+  const chosen = rows.filter((row) => isChosen(selection, row)).length
+  return {
+    heading: (
+      <input
+        type="checkbox"
+        aria-label="Choose all on this page"
+        checked={chosen > 0 && chosen === rows.length}
+        ref={(box) => {
+          if (box !== null) box.indeterminate = chosen > 0 && chosen < rows.length
+        }}
+        onChange={({ currentTarget }) => toggle(rows, currentTarget.checked)}
+      />
+    ),
+    show: (license) => (
+      <input
+        type="checkbox"
+        aria-label={`Choose ${licenseName(license)}, …${license.license_key_last4}`}
+        checked={isChosen(selection, license)}
+        onChange={({ currentTarget }) => toggle([license], currentTarget.checked)}
+      />
+    )
+  }
+}
+
+export const nothingChosen = none

@@ -1,0 +1,32 @@
+/** The fields of a policy, new or not. */
+import { LicenseType } from "../../../vendor/policies/Policy.ts"
+import { choice, choicesOf, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { metadata } from "../parts/Metadata.tsx"
+import type { Payload } from "../service/Service.ts"
+
+const starts = [
+  { id: "creation", name: "when it is issued" },
+  { id: "first_activation", name: "when it is first activated" }
+] as const
+
+export const policyFields: FieldsOf<Payload<"createPolicy">> = {
+  name: text("Name", { required: true }),
+  code: text("Code", { required: true, hint: "Lower-case letters, digits, dots and dashes." }),
+  license_type: choice("Type of its licenses", choicesOf(LicenseType.literals), { required: true }),
+  max_activations: number("Devices", { hint: "0 is no limit." }),
+  max_floating_users: number("Floating seats", { hint: "Empty or 0 is off." }),
+  floating_timeout_minutes: number("Minutes until a silent seat is free"),
+  max_container_instances: number("Container instances", { hint: "Empty: they count as devices. 0 is no limit." }),
+  duration_days: number("Days of a license’s term", { hint: "Empty: each license is given its expiry." }),
+  duration_starts: choice("The term starts", starts),
+  grace_period_days: number("Days of grace after the expiry"),
+  validation_interval_minutes: number("Minutes between two validations"),
+  require_heartbeat: flag("A device that stops validating loses its slot"),
+  allow_offline_activation: flag("Offline use is allowed"),
+  offline_grace_days: number("Days of offline use"),
+  allow_vm: flag("Virtual machines are allowed"),
+  allow_container: flag("Containers are allowed"),
+  allow_transfer: flag("Licenses may be transferred"),
+  max_transfers: number("Transfers", { hint: "0 is no limit." }),
+  metadata: metadata()
+}

@@ -1,0 +1,219 @@
+/** One product, with its policies and features. */
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
+import type { Feature } from "../../../vendor/features/Feature.ts"
+import { policyDefaults } from "../../../vendor/policies/Policy.ts"
+import type { Product } from "../../../vendor/products/Product.ts"
+import { CustomFields } from "../customFields/CustomFields.tsx"
+import { Action } from "../parts/Dialog.tsx"
+import { type FieldsOf, text } from "../parts/Fields.tsx"
+import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { Metadata, metadata } from "../parts/Metadata.tsx"
+import { Facts, Heading, Loaded, Section, Table, Time } from "../parts/Show.tsx"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+import { policyFields } from "./PolicyFields.ts"
+import { productFields } from "./Products.tsx"
+
+const route = getRouteApi("/products/$id")
+
+export const ProductPage = () => {
+  const { id } = route.useParams()
+  const product = useAsk("getProduct", { params: { id } })
+  return <Loaded of={product}>{(product) => <Screen key={product.id} product={product} />}</Loaded>
+}
+
+interface Props {
+  readonly product: Product
+}
+
+const Screen = ({ product }: Props) => {
+  const may = useMay()
+  return (
+    <>
+      <Heading title={product.name}>{may("product:write") && <Actions product={product} />}</Heading>
+      <Facts
+        of={[
+          ["Code", <code key="code">{product.code}</code>],
+          ["Created", <Time key="created" at={product.created_at} />],
+          ["Lists", <Lists key="lists" product={product} />]
+        ]}
+      />
+      <Policies product={product} />
+      <Features product={product} />
+      <CustomFields product={product} />
+      <Metadata of={product.metadata} />
+    </>
+  )
+}
+
+const Lists = ({ product: { id } }: Props) => (
+  <span className="row">
+    <Link to="/licenses" search={{ product_id: id }}>
+      Licenses
+    </Link>
+    <Link to="/orders" search={{ product_id: id }}>
+      Orders
+    </Link>
+    <Link to="/subscriptions" search={{ product_id: id }}>
+      Subscriptions
+    </Link>
+    <Link to="/products/$id/versions" params={{ id }}>
+      Versions
+    </Link>
+  </span>
+)
+
+type ProductUpdate = Payload<"updateProduct">
+
+const Actions = ({ product }: Props) => {
+  const params = { id: product.id }
+  const navigate = useNavigate()
+  return (
+    <>
+      <Action
+        label="Edit"
+        title="Edit the product"
+        effect="Applications that name the product by its code need the new one."
+        fields={productFields}
+        edited={{ record: product, reread: () => run("getProduct", { params }) }}
+        run={(payload: ProductUpdate, read) => change("updateProduct", { params, payload }, read)}
+      />
+      <Action
+        label="Delete"
+        title="Delete the product"
+        effect="The product is deleted. This works only if it has no policies, features, versions, orders, subscriptions or licenses."
+        danger
+        run={() => run("deleteProduct", { params })}
+        then={() => void navigate({ to: "/products", replace: true })}
+      />
+    </>
+  )
+}
+
+type PolicyPayload = Payload<"createPolicy">
+
+const Policies = ({ product: { id } }: Props) => {
+  const may = useMay()
+  const policies = useAsk("listPolicies", { params: { id }, query: { limit: 200, sort: "code" } })
+  return (
+    <Section
+      id="policies"
+      title="Policies"
+      actions={
+        may("product:write") && (
+          <Action
+            label="New policy"
+            effect="Licenses can then be issued under it."
+            fields={policyFields}
+            initial={policyDefaults}
+            run={(payload: PolicyPayload) => change("createPolicy", { params: { id }, payload })}
+          />
+        )
+      }
+    >
+      <Loaded of={policies}>
+        {({ items }) => (
+          <Table
+            caption="Policies"
+            rows={items}
+            keyOf={({ id }) => id}
+            empty="There is no policy yet. A license needs one."
+            columns={[
+              {
+                title: "Name",
+                show: (policy) => (
+                  <Link to="/policies/$id" params={{ id: policy.id }}>
+                    {policy.name}
+                  </Link>
+                )
+              },
+              { title: "Code", show: ({ code }) => <code>{code}</code> },
+              { title: "Type", show: ({ license_type }) => wordsOf(license_type) },
+              { title: "Devices", number: true, show: ({ max_activations }) => limitOf(max_activations) },
+              {
+                title: "Floating seats",
+                number: true,
+                show: ({ max_floating_users }) => (max_floating_users ? countOf(max_floating_users) : "off")
+              }
+            ]}
+          />
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+type FeaturePayload = Payload<"createFeature">
+type FeatureUpdate = Payload<"updateFeature">
+
+const featureFields: FieldsOf<FeaturePayload> = {
+  name: text("Name", { required: true }),
+  code: text("Code", { required: true, hint: "What applications ask for." }),
+  metadata: metadata()
+}
+
+const Features = ({ product: { id } }: Props) => {
+  const may = useMay()
+  const features = useAsk("listFeatures", { params: { id }, query: { limit: 200, sort: "code" } })
+  return (
+    <Section
+      id="features"
+      title="Features"
+      actions={
+        may("product:write") && (
+          <Action
+            label="New feature"
+            effect="Policies and licenses can then include it."
+            fields={featureFields}
+            run={(payload: FeaturePayload) => change("createFeature", { params: { id }, payload })}
+          />
+        )
+      }
+    >
+      <Loaded of={features}>
+        {({ items }) => (
+          <Table
+            caption="Features"
+            rows={items}
+            keyOf={({ id }) => id}
+            empty="There is no feature yet."
+            columns={[
+              { title: "Name", show: ({ name }) => name },
+              { title: "Code", show: ({ code }) => <code>{code}</code> },
+              {
+                title: "Actions",
+                quiet: true,
+                number: true,
+                show: (feature) => may("product:write") && <FeatureActions feature={feature} />
+              }
+            ]}
+          />
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
+  const params = { id: feature.id }
+  return (
+    <div className="row end">
+      <Action
+        label="Edit"
+        name={`Edit ${feature.name}`}
+        title={`Edit ${feature.name}`}
+        effect="Applications ask for a feature by its code: a new code needs new applications."
+        fields={featureFields}
+        edited={{ record: feature, reread: () => run("getFeature", { params }) }}
+        run={(payload: FeatureUpdate, read) => change("updateFeature", { params, payload }, read)}
+      />
+      <Action
+        label="Delete"
+        name={`Delete ${feature.name}`}
+        effect={`${feature.name} is deleted. This works only if no policy and no license has it.`}
+        danger
+        run={() => change("deleteFeature", { params })}
+      />
+    </div>
+  )
+}

@@ -1,0 +1,107 @@
+/** One order: what it is, the licenses that came with it, their usage, what was changed, and what can be done. */
+import { getRouteApi } from "@tanstack/react-router"
+import type { Order } from "../../../vendor/commerce/Order.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { Metadata } from "../parts/Metadata.tsx"
+import { CustomerName, ProductName, SubscriptionName } from "../parts/Names.tsx"
+import { Facts, Heading, Loaded, Status, Time } from "../parts/Show.tsx"
+import { Refund } from "../refunds/Refund.tsx"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import { send } from "../service/Service.ts"
+import { History } from "./History.tsx"
+import { ChangeStatus, LinkedLicenses } from "./Linked.tsx"
+import { type OrderUpdate, orderFields, orderStatus, Period, withBothEnds } from "./OrderFields.tsx"
+import { Settlement } from "./Settlement.tsx"
+
+const route = getRouteApi("/orders/$id")
+
+export const OrderPage = () => {
+  const { id } = route.useParams()
+  const order = useAsk("getOrder", { params: { id } })
+  return <Loaded of={order}>{(order) => <Screen key={order.id} order={order} />}</Loaded>
+}
+
+interface Props {
+  readonly order: Order
+}
+
+const linkOf = ({ customer_id }: Order) => (customer_id === undefined ? {} : { customer: customer_id })
+
+const labels = {
+  external_id: "Number",
+  external_system: "System",
+  customer_id: "Customer",
+  subscription_id: "Subscription"
+}
+
+const Screen = ({ order }: Props) => {
+  const may = useMay()
+  const search = route.useSearch()
+  const of = { order_id: order.id }
+  const isSettled = order.period_start !== undefined || order.subscription_id !== undefined
+  return (
+    <>
+      <Heading title={`Order ${order.external_id}`}>{may("product:write") && <Actions order={order} />}</Heading>
+      <About order={order} />
+      {may("license:read") && <LinkedLicenses of={of} product={order.product_id} {...linkOf(order)} />}
+      <Metadata of={order.metadata} />
+      {may("report:read") && (isSettled || search.from !== undefined) && <Settlement of={of} search={search} />}
+      {may("event:read") && <History kind="order" id={order.id} labels={labels} />}
+    </>
+  )
+}
+
+const About = ({ order }: Props) => {
+  const may = useMay()
+  const { customer_id, subscription_id } = order
+  return (
+    <Facts
+      of={[
+        ["Status", <Status key="status" of={order.status} />],
+        ["System", order.external_system],
+        ["Product", <ProductName key="product" id={order.product_id} />],
+        ...(may("license:read")
+          ? ([
+              ["Customer", customer_id === undefined ? "not linked" : <CustomerName key="customer" id={customer_id} />]
+            ] as const)
+          : []),
+        [
+          "Subscription",
+          subscription_id === undefined ? "none" : <SubscriptionName key="subscription" id={subscription_id} />
+        ],
+        ["Period", <Period key="period" from={order.period_start} to={order.period_end} />],
+        ["Recorded", <Time key="created" at={order.created_at} />],
+        ["Changed", <Time key="updated" at={order.updated_at} />]
+      ]}
+    />
+  )
+}
+
+const Actions = ({ order }: Props) => {
+  const may = useMay()
+  const params = { id: order.id }
+  const edited = { record: order, reread: () => run("getOrder", { params }) }
+  return (
+    <>
+      <Refund order={order} />
+      <ChangeStatus
+        noun="order"
+        of={{ order_id: order.id }}
+        field={orderStatus}
+        edited={edited}
+        update={(status) => send("updateOrder", { params, payload: { status } })}
+        restore={({ status }) => send("updateOrder", { params, payload: { status } })}
+      />
+      <Action
+        label="Edit"
+        title="Edit the order"
+        effect="The record changes. Licenses keep what they have. An emptied field is cleared."
+        fields={orderFields(order.product_id, may("license:read"))}
+        edited={edited}
+        run={(payload: OrderUpdate, read = order) =>
+          change("updateOrder", { params, payload: withBothEnds(read as Order, payload) }, read)
+        }
+      />
+    </>
+  )
+}

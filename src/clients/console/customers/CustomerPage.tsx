@@ -1,0 +1,75 @@
+/** One customer, with its licenses. */
+import { getRouteApi, useNavigate } from "@tanstack/react-router"
+import type { Customer } from "../../../vendor/customers/Customer.ts"
+import { CustomerPurchases } from "../commerce/CustomerPurchases.tsx"
+import { CustomerValues } from "../customFields/Values.tsx"
+import { Action } from "../parts/Dialog.tsx"
+import { Metadata } from "../parts/Metadata.tsx"
+import { Facts, Heading, Loaded, Time } from "../parts/Show.tsx"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import { type CustomerUpdate, customerFields, titleOf } from "./CustomerFields.ts"
+import { LicensesByEmail, LinkedLicenses } from "./CustomerLicenses.tsx"
+import type { CustomerPageSearch } from "./CustomerSearch.ts"
+import { Erase, ErasureState, isErasing } from "./Erasure.tsx"
+import { Summary } from "./Summary.tsx"
+
+const route = getRouteApi("/customers/$id")
+
+export const CustomerPage = () => {
+  const { id } = route.useParams()
+  const customer = useAsk("getCustomer", { params: { id } })
+  return <Loaded of={customer}>{(customer) => <Screen key={customer.id} customer={customer} />}</Loaded>
+}
+
+const Screen = ({ customer }: { readonly customer: Customer }) => {
+  const { period }: CustomerPageSearch = route.useSearch()
+  const may = useMay()
+  return (
+    <>
+      <Heading title={titleOf(customer)}>
+        {may("license:write") && !isErasing(customer) && <Actions customer={customer} />}
+        {may("admin") && !isErasing(customer) && <Erase customer={customer} />}
+      </Heading>
+      <ErasureState customer={customer} />
+      <Facts
+        of={[
+          ["E-mail", customer.email ?? "–"],
+          ["Code", <code key="code">{customer.code}</code>],
+          ["Created", <Time key="created" at={customer.created_at} />],
+          ["Changed", <Time key="updated" at={customer.updated_at} />]
+        ]}
+      />
+      {may("report:read") && <Summary id={customer.id} period={period} />}
+      <LinkedLicenses id={customer.id} />
+      {customer.email !== undefined && <LicensesByEmail id={customer.id} email={customer.email} />}
+      {may("product:read") && <CustomerPurchases of={customer} />}
+      {may("product:read") && <CustomerValues of={customer} />}
+      <Metadata of={customer.metadata} />
+    </>
+  )
+}
+
+const Actions = ({ customer }: { readonly customer: Customer }) => {
+  const params = { id: customer.id }
+  const navigate = useNavigate()
+  return (
+    <>
+      <Action
+        label="Edit"
+        title="Edit the customer"
+        effect="Licenses that were issued before keep the name and the e-mail that they have."
+        fields={customerFields}
+        edited={{ record: customer, reread: () => run("getCustomer", { params }) }}
+        run={(payload: CustomerUpdate, read) => change("updateCustomer", { params, payload }, read)}
+      />
+      <Action
+        label="Delete"
+        title="Delete the customer"
+        effect="The customer and its custom fields are deleted. This works only if no license, order or subscription belongs to it."
+        danger
+        run={() => run("deleteCustomer", { params })}
+        then={() => void navigate({ to: "/customers", replace: true })}
+      />
+    </>
+  )
+}

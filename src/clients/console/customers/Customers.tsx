@@ -1,0 +1,63 @@
+/** The list of customers. */
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
+import type { Customer } from "../../../vendor/customers/Customer.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
+import { type Column, Heading, Time } from "../parts/Show.tsx"
+import { change, useAsk, useMayForAll } from "../service/Hooks.ts"
+import { type CustomerPayload, customerFields, titleOf } from "./CustomerFields.ts"
+import type { CustomerSearch } from "./CustomerSearch.ts"
+
+const route = getRouteApi("/customers")
+
+const columns: ReadonlyArray<Column<Customer>> = [
+  {
+    title: "Name",
+    sort: "name",
+    show: (customer) => (
+      <Link to="/customers/$id" params={{ id: customer.id }}>
+        {titleOf(customer)}
+      </Link>
+    )
+  },
+  { title: "E-mail", goes: "last", show: ({ email }) => email ?? "–" },
+  { title: "Code", sort: "code", goes: "first", show: ({ code }) => <code>{code}</code> },
+  { title: "Created", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> }
+]
+
+export const Customers = () => {
+  const search: CustomerSearch = route.useSearch()
+  const { cursor: _, ...filters } = search
+  const mayForAll = useMayForAll()
+  const navigate = useNavigate()
+  const narrow = useNarrow()
+  const page = useAsk("listCustomers", { query: { ...filters, ...pageOf(search) } })
+  return (
+    <>
+      <Heading title="Customers">
+        {mayForAll("license:write") && (
+          <Action
+            label="New customer"
+            primary
+            effect="Licenses, orders and subscriptions can then be linked to the customer."
+            fields={customerFields}
+            run={(payload: CustomerPayload) => change("createCustomer", { payload })}
+            then={({ id }) => void navigate({ to: "/customers/$id", params: { id } })}
+          />
+        )}
+      </Heading>
+      <search className="row filters" aria-label="Filters">
+        <TextFilter label="E-mail" value={search.email} onChange={(email) => narrow({ email })} />
+        <TextFilter label="Code" value={search.code} onChange={(code) => narrow({ code })} />
+      </search>
+      <List
+        caption="Customers"
+        noun="customer"
+        empty="No customer matches."
+        columns={columns}
+        page={page}
+        search={search}
+      />
+    </>
+  )
+}

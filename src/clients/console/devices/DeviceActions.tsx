@@ -1,0 +1,44 @@
+/** What can be done with a device. */
+import type { Device } from "../../../licensing/model/Device.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { Menu } from "../parts/Menu.tsx"
+import { change } from "../service/Hooks.ts"
+
+export const deviceName = (device: Device) => device.hostname ?? device.fingerprint ?? device.pod_name ?? device.id
+
+export const DeviceActions = ({ device }: { readonly device: Device }) => {
+  const params = { id: device.license_id, device_id: device.id }
+  const name = deviceName(device)
+  const block = () => change("blacklistDevice", { params })
+  const unblock = () => change("unblacklistDevice", { params })
+  if (device.status === "blacklisted")
+    return (
+      <Menu label={`Actions for ${name}`} quiet>
+        <Action
+          label="Unblock"
+          name={`Unblock ${name}`}
+          effect={`${name} may be activated again. It takes a slot only then.`}
+          run={unblock}
+          undo={() => ({ said: `${name} is unblocked.`, run: block })}
+        />
+      </Menu>
+    )
+  return (
+    <Menu label={`Actions for ${name}`} quiet>
+      <Action
+        label="Reset"
+        name={`Reset ${name}`}
+        effect={`The slot and the seat of ${name} become free. It stops working at its next validation and may be activated again.`}
+        run={() => change("resetDevice", { params })}
+      />
+      <Action
+        label="Block"
+        name={`Block ${name}`}
+        effect={`${name} can use this license no more, until it is unblocked. Its slot and its seat become free.`}
+        danger
+        run={block}
+        undo={() => ({ said: `${name} is blocked. If you undo it, it can be activated again.`, run: unblock })}
+      />
+    </Menu>
+  )
+}

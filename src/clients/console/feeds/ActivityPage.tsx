@@ -1,0 +1,160 @@
+/** What happens now and what happened: the activities with their results, or the events with every change. */
+import { getRouteApi, useNavigate } from "@tanstack/react-router"
+import { useCallback } from "react"
+import type { Activity } from "../../../insight/activities/Activity.ts"
+import type { Event } from "../../../ledger/events/Event.ts"
+import { wordsOf } from "../parts/Format.ts"
+import { Filter } from "../parts/List.tsx"
+import { RecordLink } from "../parts/RecordLink.tsx"
+import { Heading, Status, Time } from "../parts/Show.tsx"
+import { run, useMay } from "../service/Hooks.ts"
+import { ActivityDetails, EventDetails } from "./Details.tsx"
+import { ActivityFilters, EventFilters, useNarrowFeed } from "./FeedFilters.tsx"
+import { activityFiltersOf, eventFiltersOf, type FeedSearch } from "./FeedSearch.ts"
+import { type FeedColumn, FeedTable } from "./FeedTable.tsx"
+import { LiveView } from "./LiveView.tsx"
+import { useFeed } from "./UseFeed.ts"
+
+const route = getRouteApi("/activity")
+
+const feeds = [
+  { id: "activities", name: "what was done, and refused" },
+  { id: "events", name: "what has changed" }
+]
+
+export const ActivityPage = () => {
+  const search: FeedSearch = route.useSearch()
+  const may = useMay()
+  const narrow = useNarrowFeed()
+  const isEvents = search.feed === "events" || !may("report:read")
+  const hasBoth = may("report:read") && may("event:read")
+  return (
+    <>
+      <Heading title="Activity" />
+      <search className="row filters" aria-label="Filters">
+        {hasBoth && (
+          <Filter
+            label="Show"
+            value={isEvents ? "events" : "activities"}
+            choices={feeds}
+            needed
+            onChange={(feed) => narrow({ feed: feed === "events" ? feed : undefined })}
+          />
+        )}
+        {isEvents ? <EventFilters search={search} /> : <ActivityFilters search={search} />}
+      </search>
+      {isEvents ? <Events search={search} /> : <Activities search={search} />}
+    </>
+  )
+}
+
+interface Props {
+  readonly search: FeedSearch
+}
+
+const limit = 50
+const from = (cursor: number | undefined) => ({ limit, ...(cursor === undefined ? {} : { cursor }) })
+
+/** Opens an entry, which the address names, or closes it. */
+const useToggle = () => {
+  const navigate = useNavigate()
+  return useCallback(
+    (sequence: number) =>
+      void navigate({
+        to: ".",
+        search: ((before: FeedSearch) => ({
+          ...before,
+          open: before.open === sequence ? undefined : sequence
+        })) as never,
+        replace: true,
+        resetScroll: false
+      }),
+    [navigate]
+  )
+}
+
+const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
+  { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
+  {
+    title: "Result",
+    show: ({ code, result_class }) => (
+      <>
+        <Status of={result_class} />
+        {code !== undefined && <small>{wordsOf(code.toLowerCase())}</small>}
+      </>
+    )
+  },
+  {
+    title: "License",
+    show: ({ license_id }) => (license_id === undefined ? "–" : <RecordLink field="license_id" id={license_id} />)
+  },
+  { title: "By", show: ({ actor_type, source }) => (source === "system" ? "the service" : wordsOf(actor_type)) }
+]
+const whatIsDone = ({ action }: Activity) => wordsOf(action)
+const activityFacts = (activity: Activity) => <ActivityDetails of={activity} />
+
+const Activities = ({ search }: Props) => {
+  const query = activityFiltersOf(search)
+  const onToggle = useToggle()
+  const live = useFeed<Activity>(
+    JSON.stringify([query, search.cursor]),
+    (cursor) => run("listActivities", { query: { ...query, ...from(cursor) } }),
+    { start: search.cursor, isOpen: search.open !== undefined }
+  )
+  return (
+    <LiveView live={live}>
+      {(entries) => (
+        <FeedTable
+          caption="Activities"
+          entries={entries}
+          what={whatIsDone}
+          columns={activityColumns}
+          facts={activityFacts}
+          open={search.open}
+          onToggle={onToggle}
+        />
+      )}
+    </LiveView>
+  )
+}
+
+const eventColumns: ReadonlyArray<FeedColumn<Event>> = [
+  { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
+  {
+    title: "Record",
+    show: ({ resource_id, resource_type }) => (
+      <>
+        {wordsOf(resource_type)}
+        <small>{resource_id !== undefined && <RecordLink field={`${resource_type}_id`} id={resource_id} />}</small>
+      </>
+    )
+  },
+  { title: "By", show: ({ actor_type }) => (actor_type === "system" ? "the service" : wordsOf(actor_type)) }
+]
+const whatHappened = ({ event_type }: Event) => wordsOf(event_type)
+const eventFacts = (event: Event) => <EventDetails of={event} />
+
+const Events = ({ search }: Props) => {
+  const query = eventFiltersOf(search)
+  const onToggle = useToggle()
+  const live = useFeed<Event>(
+    JSON.stringify([query, search.cursor]),
+    (cursor) => run("listEvents", { query: { ...query, ...from(cursor) } }),
+    { start: search.cursor, isOpen: search.open !== undefined }
+  )
+  return (
+    <LiveView live={live}>
+      {(entries) => (
+        <FeedTable
+          caption="Events"
+          entries={entries}
+          what={whatHappened}
+          columns={eventColumns}
+          facts={eventFacts}
+          open={search.open}
+          onToggle={onToggle}
+        />
+      )}
+    </LiveView>
+  )
+}

@@ -1,0 +1,58 @@
+/** The devices of a license. */
+import type { License } from "../../../licensing/model/License.ts"
+import { DeviceActions, deviceName } from "../devices/DeviceActions.tsx"
+import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
+import { useAsk } from "../service/Hooks.ts"
+import { More, usePages } from "./More.tsx"
+
+interface Props {
+  readonly license: License
+  readonly mayChange: boolean
+}
+
+export const Devices = ({ license: { id }, mayChange }: Props) => {
+  const { earlier, query, ...pages } = usePages()
+  const devices = useAsk("listDevices", { params: { id }, query })
+  return (
+    <Section id="devices" title="Devices">
+      <Loaded of={devices}>
+        {(page) => (
+          <>
+            <Table
+              caption="Devices"
+              rows={page.items}
+              keyOf={({ id }) => id}
+              icon="device"
+              empty="No device has activated this license."
+              columns={[
+                {
+                  title: "Device",
+                  show: (device) => (
+                    <>
+                      {deviceName(device)}
+                      <small>{[device.os, device.ip_address].filter(Boolean).join(" · ")}</small>
+                    </>
+                  )
+                },
+                { title: "Status", show: ({ status }) => <Status of={status} /> },
+                { title: "Last seen", goes: "last", show: ({ last_seen_at }) => <Time at={last_seen_at} /> },
+                {
+                  title: "First seen",
+                  goes: "first",
+                  show: ({ first_seen_at }) => <Time at={first_seen_at} only="day" />
+                },
+                {
+                  title: "Actions",
+                  quiet: true,
+                  number: true,
+                  show: (device) => mayChange && <DeviceActions device={device} />
+                }
+              ]}
+            />
+            <More page={page} earlier={earlier} {...pages} />
+          </>
+        )}
+      </Loaded>
+    </Section>
+  )
+}

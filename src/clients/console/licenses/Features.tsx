@@ -1,0 +1,164 @@
+/** The features of a license and their quotas. */
+import { Exit } from "effect"
+import type { ReactNode } from "react"
+import type { License, LicenseFeature } from "../../../licensing/model/License.ts"
+import { Meter } from "../look/Meter.tsx"
+import { Action } from "../parts/Dialog.tsx"
+import { Empty } from "../parts/Empty.tsx"
+import { type ChangeFieldsOf, type FieldsOf, flag, lastDay, number } from "../parts/Fields.tsx"
+import { countOf } from "../parts/Format.ts"
+import { listed } from "../parts/Listed.tsx"
+import { Menu } from "../parts/Menu.tsx"
+import { Loaded, Section, Time } from "../parts/Show.tsx"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+
+interface Props {
+  readonly license: License
+  readonly mayChange: boolean
+}
+
+export const Features = ({ license, mayChange }: Props) => {
+  const may = useMay()
+  const features = useAsk("listLicenseFeatures", { params: { id: license.id }, query: { limit: 200 } })
+  return (
+    <Section
+      id="features"
+      title="Features and quotas"
+      actions={mayChange && may("product:read") && <Assign license={license} />}
+    >
+      <Loaded of={features}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty
+              icon="gauge"
+              title="No feature is assigned"
+              hint="Features come from the policy, or are assigned here."
+            />
+          ) : (
+            <ul className="quotas">
+              {items.map((feature) => (
+                <Quota
+                  key={feature.feature_id}
+                  feature={feature}
+                  actions={mayChange && <FeatureActions license={license} feature={feature} />}
+                />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
+
+const Quota = ({ actions, feature }: { readonly feature: LicenseFeature; readonly actions: ReactNode }) => {
+  const { enabled, expires_at, feature_name, from_policy, max_consumptions, remaining, total_consumptions } = feature
+  const notes = [from_policy && "from the policy", !enabled && "off"].filter(Boolean).join(" · ")
+  return (
+    <li className={enabled ? "quota" : "quota off"}>
+      <p className="what">
+        <strong>{feature_name}</strong>
+        {notes !== "" && <small>{notes}</small>}
+        {expires_at !== undefined && (
+          <small>
+            until <Time at={expires_at} only="day" />
+          </small>
+        )}
+      </p>
+      <p className="used">
+        {max_consumptions === undefined ? (
+          <span className="quiet">
+            {total_consumptions > 0 ? `${countOf(total_consumptions)} used, no limit` : "Included"}
+          </span>
+        ) : (
+          <>
+            <strong>{countOf(total_consumptions)}</strong> of {countOf(max_consumptions)}
+            <span className="quiet"> · {countOf(remaining ?? 0)} left</span>
+          </>
+        )}
+      </p>
+      {actions}
+      {max_consumptions !== undefined && <Meter used={max_consumptions - (remaining ?? 0)} of={max_consumptions} />}
+    </li>
+  )
+}
+
+type Assignment = Payload<"assignLicenseFeature">
+type Usage = Payload<"resetLicenseUsage">
+
+const Assign = ({ license: { id, product_id } }: { readonly license: License }) => {
+  const features = useAsk("listFeatures", { params: { id: product_id }, query: { limit: 200, sort: "code" } })
+  const fields: FieldsOf<Assignment> = {
+    feature_id: listed("Feature", features, {
+      required: true,
+      empty: "The product has no feature yet: create one first."
+    }),
+    max_consumptions: number("Quota", { hint: "Empty is no limit." }),
+    expires_at: lastDay("Expires at the end of")
+  }
+  return (
+    <Action
+      label="Assign a feature"
+      effect="Applications get the feature at their next validation."
+      fields={fields}
+      run={(payload: Assignment) => change("assignLicenseFeature", { params: { id }, payload })}
+    />
+  )
+}
+
+/** The assignment as it is now; no operation gives one alone. */
+const rereadOf = ({ id }: License, { feature_id }: LicenseFeature) =>
+  run("listLicenseFeatures", { params: { id }, query: { limit: 200 } }).then(
+    Exit.map(({ items }) => items.find((each) => each.feature_id === feature_id) ?? {})
+  )
+
+const assignment: ChangeFieldsOf<Assignment> = {
+  enabled: flag("The feature is on"),
+  max_consumptions: number("Quota", { hint: "Empty is no limit." }),
+  expires_at: lastDay("Expires at the end of")
+}
+const credits: ChangeFieldsOf<Usage> = { add_credits: number("Credits to add", { required: true }) }
+
+const FeatureActions = ({ feature, license }: { readonly feature: LicenseFeature; readonly license: License }) => {
+  const { feature_id, feature_name } = feature
+  const params = { id: license.id }
+  const reset = (payload: Usage) => change("resetLicenseUsage", { params, payload: { ...payload, feature_id } })
+  return (
+    <div className="row">
+      {feature.max_consumptions !== undefined && (
+        <Action
+          label="Add credits"
+          name={`Add credits to ${feature_name}`}
+          effect={`The quota of ${feature_name} grows by this much at once.`}
+          fields={credits}
+          run={reset}
+        />
+      )}
+      <Menu label={`Actions for ${feature_name}`} quiet>
+        <Action
+          label="Reset usage"
+          name={`Reset usage of ${feature_name}`}
+          effect={`The usage of ${feature_name} counts from 0 again. Reports keep what was used.`}
+          run={() => reset({ reset_consumed: true })}
+        />
+        <Action
+          label="Edit"
+          name={`Edit ${feature_name}`}
+          title={`Edit ${feature_name}`}
+          effect="Applications see the change at their next validation."
+          fields={assignment}
+          edited={{ record: feature, reread: () => rereadOf(license, feature) }}
+          run={(payload: Assignment) => change("assignLicenseFeature", { params, payload: { ...payload, feature_id } })}
+        />
+        <Action
+          label="Remove"
+          name={`Remove ${feature_name}`}
+          effect={`Applications lose ${feature_name} at their next validation. Its quota and usage are forgotten.`}
+          danger
+          run={() => change("removeLicenseFeature", { params: { ...params, feature_id } })}
+        />
+      </Menu>
+    </div>
+  )
+}

@@ -1,0 +1,82 @@
+/** Issuing a license. */
+import { getRouteApi, Link } from "@tanstack/react-router"
+import { useState } from "react"
+import type { Success } from "../../client/Client.ts"
+import { Secret } from "../once/Secret.tsx"
+import { email, type FieldsOf, firstDay, lastDay, number, text } from "../parts/Fields.tsx"
+import { Form } from "../parts/Form.tsx"
+import { listed } from "../parts/Listed.tsx"
+import { metadata } from "../parts/Metadata.tsx"
+import { OneProduct } from "../parts/OneProduct.tsx"
+import { customer, order, subscription } from "../parts/Pickers.tsx"
+import { Heading } from "../parts/Show.tsx"
+import { change, useAsk, useMay } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+import type { IssueSearch } from "./IssueSearch.ts"
+
+const route = getRouteApi("/licenses/new")
+
+type Creation = Omit<Payload<"createLicense">, "product_id">
+
+export const IssueLicense = () => {
+  const [issued, setIssued] = useState<Success<"createLicense">>()
+  const { product_id, ...links }: IssueSearch = route.useSearch()
+  if (issued !== undefined)
+    return (
+      <>
+        <Heading title="The license is issued" />
+        <Secret label="This is its key." what="the key" text={issued.license_key} />
+        <Link to="/licenses/$id" params={{ id: issued.license.id }} className="button">
+          Open the license
+        </Link>
+      </>
+    )
+  return (
+    <>
+      <Heading title="Issue a license" />
+      <OneProduct initial={product_id}>
+        {(product) => (
+          <IssueForm key={product} product={product} links={product === product_id ? links : {}} done={setIssued} />
+        )}
+      </OneProduct>
+    </>
+  )
+}
+
+const IssueForm = (props: {
+  readonly product: string
+  /** What the license is issued for, if the reader comes from there. */
+  readonly links: Partial<Creation>
+  readonly done: (issued: Success<"createLicense">) => void
+}) => {
+  const may = useMay()
+  const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
+  const fields: FieldsOf<Creation> = {
+    policy_id: listed("Policy", policies, {
+      required: true,
+      empty: "The product has no policy yet: create one first."
+    }),
+    ...(may("license:read") ? { customer_id: customer("Customer") } : {}),
+    customer_name: text("Customer’s name"),
+    customer_email: email("Customer’s e-mail"),
+    order_id: order("Order", props.product),
+    subscription_id: subscription("Subscription", props.product),
+    starts_at: firstDay("Starts on", { hint: "Empty: at once." }),
+    expires_at: lastDay("Expires at the end of", { hint: "Empty: as the policy says." }),
+    max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
+    max_activations: number("Devices", { hint: "Empty: as the policy says." }),
+    license_key: text("Key, if the license has one already", {
+      hint: "8 to 255 letters, digits and signs without spaces. Empty: a new key is made."
+    }),
+    metadata: metadata()
+  }
+  return (
+    <Form
+      fields={fields}
+      initial={props.links}
+      send="Issue"
+      run={(payload: Creation) => change("createLicense", { payload: { ...payload, product_id: props.product } })}
+      done={props.done}
+    />
+  )
+}

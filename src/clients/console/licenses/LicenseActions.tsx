@@ -1,0 +1,143 @@
+/** What can be done with a license, each with the effect that it has. */
+
+import { Exit } from "effect"
+import { AsyncResult } from "effect/reactivity"
+import { refuse } from "../../../contract/api/Failure.ts"
+import type { License } from "../../../licensing/model/License.ts"
+import { Secret } from "../once/Secret.tsx"
+import { Action } from "../parts/Dialog.tsx"
+import { email, type FieldsOf, flag, lastDay, number, text } from "../parts/Fields.tsx"
+import { undoOfEdit } from "../parts/Undo.ts"
+import { change, run, useAsk } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+
+interface Props {
+  readonly license: License
+}
+
+export const Transitions = ({ license: { id, status } }: Props) => {
+  const params = { id }
+  return (
+    <>
+      {status === "suspended" ? (
+        <Action
+          key="reinstate"
+          label="Reinstate"
+          effect="The license works again, in the state that its dates give. Devices need no new activation."
+          run={() => unlessDone(id, isOn, "reinstateLicense")}
+          undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params }) })}
+        />
+      ) : (
+        <Action
+          key="suspend"
+          label="Suspend"
+          effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
+          danger
+          run={() => unlessDone(id, isSuspended, "suspendLicense")}
+          undo={() => ({ said: "The license is suspended.", run: () => change("reinstateLicense", { params }) })}
+        />
+      )}
+      <Action
+        label="Revoke"
+        effect="The license stops working for ever: all devices are deactivated and all seats end. This cannot be undone."
+        danger
+        run={() => change("revokeLicense", { params })}
+      />
+    </>
+  )
+}
+
+const isSuspended = ({ status }: License) => status === "suspended"
+const isOn = ({ status }: License) => status === "active" || status === "grace_period"
+
+/** What somebody else has done meanwhile is not done again: undoing it would take theirs back. */
+const unlessDone = (
+  id: string,
+  isDone: (license: License) => boolean,
+  operation: "suspendLicense" | "reinstateLicense"
+): Promise<Exit.Exit<License, unknown>> =>
+  run("getLicense", { params: { id } }).then(
+    (exit): Promise<Exit.Exit<License, unknown>> | Exit.Exit<License, unknown> => {
+      if (Exit.isFailure(exit)) return exit
+      return isDone(exit.value) ? Exit.fail(done) : change(operation, { params: { id } })
+    }
+  )
+
+const done = refuse("CONFLICT", "The license is in this state already: reload the page to see who changed it.")
+
+type Renewal = Payload<"renewLicense">
+
+const renewal: FieldsOf<Renewal> = {
+  extend_by_days: number("Days to add", { hint: "They count from the expiry, or from today if it has passed." }),
+  expires_at: lastDay("Or until the end of", { hint: "Give either days or a date." })
+}
+
+/** Types of licenses that can be renewed. */
+const renewable: ReadonlySet<string> = new Set(["subscription", "time_limited", "trial"])
+
+export const Extend = ({ license }: Props) => {
+  const { id, policy_id } = license
+  const policy = useAsk("getPolicy", { params: { id: policy_id } })
+  if (AsyncResult.isSuccess(policy) && !renewable.has(policy.value.license_type)) return null
+  return (
+    <Action
+      label="Extend"
+      primary
+      title="Extend the license"
+      effect="The license expires later. One that has expired works again at once; a suspended one stays suspended."
+      fields={renewal}
+      initial={{ extend_by_days: 30 }}
+      run={(payload: Renewal) => change("renewLicense", { params: { id }, payload })}
+      undo={(after) => ({ said: "The license is extended.", run: () => restoreExpiry(license, after) })}
+    />
+  )
+}
+
+/** Gives a license its earlier expiry, unless somebody has changed it again. */
+const restoreExpiry = ({ expires_at, id }: License, after: License) => {
+  const params = { id }
+  const back = undoOfEdit(
+    { record: { expires_at }, reread: () => run("getLicense", { params }) },
+    { expires_at: after.expires_at },
+    after,
+    (payload: Payload<"updateLicense">, read) => change("updateLicense", { params, payload }, read)
+  )
+  return back === undefined ? Promise.resolve(Exit.void) : back()
+}
+
+export const RotateKey = ({ license: { id } }: Props) => (
+  <Action
+    label="New key"
+    title="Replace the key"
+    effect="The license gets a new key, and the old key stops working at once. Send the new one to the customer."
+    danger
+    run={() => change("rotateLicenseKey", { params: { id } })}
+    done={({ license_key }) => <Secret label="This is the new key." what="the key" text={license_key} />}
+  />
+)
+
+type Transfer = Payload<"transferLicense">
+
+const transfer: FieldsOf<Transfer> = {
+  customer_name: text("New owner’s name"),
+  customer_email: email("New owner’s e-mail"),
+  reset_devices: flag("Free all devices and seats"),
+  rotate_key: flag("Replace the key")
+}
+
+export const Transfer = ({ license: { id } }: Props) => (
+  <Action
+    label="Transfer"
+    title="Transfer the license"
+    effect="The license belongs to somebody else from now on. It counts as one of the transfers that the policy allows."
+    fields={transfer}
+    run={(payload: Transfer) => change("transferLicense", { params: { id }, payload })}
+    done={(result) =>
+      "license_key" in result ? (
+        <Secret label="The license is transferred, and this is its new key." what="the key" text={result.license_key} />
+      ) : (
+        <p>The license is transferred.</p>
+      )
+    }
+  />
+)

@@ -1,0 +1,39 @@
+/** A license in a list. */
+import { Link } from "@tanstack/react-router"
+import type { License } from "../../../licensing/model/License.ts"
+import { licenseName } from "../bulk/LicenseName.ts"
+import { countOf } from "../parts/Format.ts"
+import { type Column, Key, Status, Time } from "../parts/Show.tsx"
+
+export const licenseColumns = (
+  productName: (license: License) => string = ({ expanded }) => expanded?.product?.name ?? "–"
+): ReadonlyArray<Column<License>> => [
+  {
+    title: "Customer",
+    show: (license) => (
+      <>
+        <Link to="/licenses/$id" params={{ id: license.id }} className="record">
+          {licenseName(license)}
+        </Link>
+        {license.customer_name !== undefined && <small>{license.customer_email}</small>}
+      </>
+    )
+  },
+  { title: "Status", show: ({ status }) => <Status of={status} /> },
+  { title: "Product", goes: "next", show: productName },
+  { title: "Policy", goes: "first", show: ({ expanded }) => expanded?.policy?.name ?? "–" },
+  { title: "Key", goes: "last", show: (license) => <Key of={license} /> },
+  { title: "Expires", sort: "expires_at", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
+  { title: "Issued", sort: "created_at", goes: "first", show: ({ created_at }) => <Time at={created_at} only="day" /> },
+  {
+    title: "Devices",
+    number: true,
+    goes: "next",
+    show: ({ active_device_count, limits }) => (
+      <>
+        {countOf(active_device_count)}
+        {limits.max_activations > 0 && <span className="quiet"> / {countOf(limits.max_activations)}</span>}
+      </>
+    )
+  }
+]

@@ -1,0 +1,87 @@
+/** Edits of a license. */
+import type { License } from "../../../licensing/model/License.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { type ChangeFieldsOf, email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
+import { listed } from "../parts/Listed.tsx"
+import { metadata } from "../parts/Metadata.tsx"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+
+interface Props {
+  readonly license: License
+}
+
+type Update = Payload<"updateLicense">
+
+const editOf = (license: License) => ({
+  record: license,
+  reread: () => run("getLicense", { params: { id: license.id } })
+})
+
+const fields: ChangeFieldsOf<Update> = {
+  customer_name: text("Customer’s name"),
+  customer_email: email("Customer’s e-mail"),
+  starts_at: firstDay("Starts on"),
+  expires_at: lastDay("Expires at the end of"),
+  maintenance_expires_at: lastDay("Updates until the end of", { hint: "Perpetual licenses only." }),
+  metadata: metadata()
+}
+
+export const EditLicense = ({ license }: Props) => (
+  <Action
+    label="Edit"
+    title="Edit the license"
+    effect="Applications see the change at their next validation. An emptied field is cleared."
+    fields={fields}
+    edited={editOf(license)}
+    run={(payload: Update, read) => change("updateLicense", { params: { id: license.id }, payload }, read)}
+  />
+)
+
+const limits: ChangeFieldsOf<Update> = {
+  max_floating_users: number("Floating seats"),
+  max_activations: number("Devices", { hint: "0 is no limit." }),
+  max_container_instances: number("Container instances", { hint: "0 is no limit." }),
+  max_transfers: number("Transfers", { hint: "0 is no limit." }),
+  offline_grace_days: number("Days offline")
+}
+
+export const ChangeLimits = ({ license }: Props) => (
+  <Action
+    label="Change limits"
+    effect="These limits hold for this license in place of the policy’s; an empty field takes the policy’s. A lower limit ends nothing: what is in use stays until it ends."
+    fields={limits}
+    edited={editOf(license)}
+    run={(payload: Update, read) => change("updateLicense", { params: { id: license.id }, payload }, read)}
+  />
+)
+
+type PolicyChange = Payload<"changeLicensePolicy">
+
+export const ChangePolicy = ({ license: { id, policy_id, product_id } }: Props) => {
+  const may = useMay()
+  return may("product:read") ? <ChangePolicyAction id={id} policy={policy_id} product={product_id} /> : null
+}
+
+const ChangePolicyAction = (props: { readonly id: string; readonly policy: string; readonly product: string }) => {
+  const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
+  const fields: FieldsOf<PolicyChange> = {
+    policy_id: listed("New policy", policies, {
+      required: true,
+      without: props.policy,
+      empty: "The product has no other policy."
+    }),
+    expires_at: lastDay("Expires at the end of", {
+      hint: "Needed if the new policy needs an expiry that the license lacks."
+    }),
+    keep_features: flag("Keep the features that came with the old policy")
+  }
+  return (
+    <Action
+      label="Change policy"
+      effect="The license follows the new policy at once. Devices and seats stay; those beyond a lower limit stay until they end."
+      fields={fields}
+      run={(payload: PolicyChange) => change("changeLicensePolicy", { params: { id: props.id }, payload })}
+    />
+  )
+}

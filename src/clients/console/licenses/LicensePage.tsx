@@ -1,0 +1,164 @@
+/** One license: what it is, what it allows, who uses it, what happened to it, and what can be done. */
+import { getRouteApi } from "@tanstack/react-router"
+import { Fragment } from "react"
+import type { License } from "../../../licensing/model/License.ts"
+import { licenseName } from "../bulk/LicenseName.ts"
+import { LicenseValues } from "../customFields/Values.tsx"
+import { Meter } from "../look/Meter.tsx"
+import { countAndLimitOf, countOf, limitOf } from "../parts/Format.ts"
+import { Metadata } from "../parts/Metadata.tsx"
+import { CustomerName, OrderName, PolicyName, ProductName, SubscriptionName } from "../parts/Names.tsx"
+import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
+import { RefundOf } from "../refunds/Refund.tsx"
+import { useAsk, useMay } from "../service/Hooks.ts"
+import { now } from "../service/Service.ts"
+import { Devices } from "./Devices.tsx"
+import { Diagnosis } from "./Diagnosis.tsx"
+import { Features } from "./Features.tsx"
+import { Extend, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
+import { ChangeLimits, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
+import { Seats } from "./Seats.tsx"
+import { Timeline } from "./Timeline.tsx"
+
+const route = getRouteApi("/licenses/$id")
+
+export const LicensePage = () => {
+  const { id } = route.useParams()
+  const license = useAsk("getLicense", { params: { id } })
+  return <Loaded of={license}>{(license) => <Screen key={license.id} license={license} />}</Loaded>
+}
+
+const Screen = ({ license }: { readonly license: License }) => {
+  const may = useMay()
+  const mayChange = may("license:write") && license.status !== "revoked"
+  return (
+    <>
+      <Heading
+        title={licenseName(license)}
+        about={
+          <>
+            <Status of={license.status} />
+            <span className="own">
+              <Key of={license} />
+              {mayChange && <RotateKey license={license} />}
+            </span>
+            <Until license={license} />
+          </>
+        }
+        {...(mayChange ? { more: <MoreActions license={license} /> } : {})}
+      >
+        {mayChange && <EditLicense license={license} />}
+        {mayChange && <Extend license={license} />}
+      </Heading>
+      <div className="split">
+        <div>
+          <Features license={license} mayChange={mayChange} />
+          <Devices license={license} mayChange={may("device:write") && license.status !== "revoked"} />
+          {(license.limits.max_floating_users ?? 0) > 0 && <Seats license={license} />}
+          {may("report:read") && <Timeline license={license} />}
+        </div>
+        <div>
+          <About license={license} mayChange={mayChange} />
+          <Limits license={license} mayChange={mayChange} />
+          <Diagnosis license={license} />
+          <LicenseValues license={license} mayChange={mayChange} />
+          <Metadata of={license.metadata} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+const Until = ({ license: { expires_at } }: { readonly license: License }) =>
+  expires_at === undefined ? (
+    <span>never expires</span>
+  ) : (
+    <span>
+      {expires_at < now() ? "expired" : "expires"} <Time at={expires_at} only="day" />
+    </span>
+  )
+
+/** What ends something stands last, after a rule. */
+const MoreActions = ({ license }: { readonly license: License }) => (
+  <>
+    <Transfer license={license} />
+    <hr />
+    <Transitions license={license} />
+  </>
+)
+
+const OrderOf = ({ id }: { readonly id: string }) => (
+  <span className="own">
+    <OrderName id={id} />
+    <RefundOf order={id} />
+  </span>
+)
+
+const About = ({ license, mayChange }: { readonly license: License; readonly mayChange: boolean }) => {
+  const may = useMay()
+  return (
+    <Section id="about" title="About" actions={mayChange && <ChangePolicy license={license} />}>
+      <Facts
+        of={[
+          ["E-mail", license.customer_email ?? "–"],
+          [
+            "Customer",
+            license.customer_id === undefined ? "not linked" : <CustomerName key="customer" id={license.customer_id} />
+          ],
+          ...(may("product:read")
+            ? ([
+                ["Product", <ProductName key="product" id={license.product_id} />],
+                ["Policy", <PolicyName key="policy" id={license.policy_id} />],
+                ...(license.order_id === undefined
+                  ? []
+                  : ([["Order", <OrderOf key="order" id={license.order_id} />]] as const)),
+                ...(license.subscription_id === undefined
+                  ? []
+                  : ([["Subscription", <SubscriptionName key="sub" id={license.subscription_id} />]] as const))
+              ] as const)
+            : []),
+          ["Expires", <Time key="expires" at={license.expires_at} none="never" />],
+          ...(license.maintenance_expires_at === undefined
+            ? []
+            : ([["Updates until", <Time key="maintenance" at={license.maintenance_expires_at} />]] as const)),
+          ["Starts", <Time key="starts" at={license.starts_at} none="at once" />],
+          ["Issued", <Time key="created" at={license.created_at} />],
+          ["Uses counted", countOf(license.total_consumptions)]
+        ]}
+      />
+    </Section>
+  )
+}
+
+const Limits = ({ license, mayChange }: { readonly license: License; readonly mayChange: boolean }) => {
+  const { limits } = license
+  const own = (name: keyof License["limits"]) => (license[name] === undefined ? "" : " (this license’s own)")
+  return (
+    <Section id="limits" title="Limits" actions={mayChange && <ChangeLimits license={license} />}>
+      <Facts
+        of={[
+          [
+            "Devices",
+            <Fragment key="devices">
+              {countAndLimitOf(license.active_device_count, limits.max_activations)}
+              {own("max_activations")}
+              {limits.max_activations > 0 && <Meter used={license.active_device_count} of={limits.max_activations} />}
+            </Fragment>
+          ],
+          [
+            "Floating seats",
+            `${limits.max_floating_users ? countOf(limits.max_floating_users) : "off"}${own("max_floating_users")}`
+          ],
+          [
+            "Container instances",
+            limits.max_container_instances === undefined
+              ? "counted as devices"
+              : `${limitOf(limits.max_container_instances)}${own("max_container_instances")}`
+          ],
+          ["Transfers", `${countAndLimitOf(license.times_transferred, limits.max_transfers)}${own("max_transfers")}`],
+          ["Days offline", `${countOf(limits.offline_grace_days)}${own("offline_grace_days")}`]
+        ]}
+      />
+    </Section>
+  )
+}

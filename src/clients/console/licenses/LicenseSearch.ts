@@ -1,0 +1,24 @@
+/** What the address of the license list names. */
+import { Schema } from "effect"
+import { LicenseStatus } from "../../../licensing/model/License.ts"
+import { Period, periodOf } from "./Periods.ts"
+
+const text = Schema.optionalKey(Schema.String)
+
+export const LicenseSearch = Schema.Struct({
+  q: text,
+  product_id: text,
+  policy_id: text,
+  customer_id: text,
+  status: Schema.optionalKey(LicenseStatus),
+  expires: Schema.optionalKey(Period),
+  sort: Schema.optionalKey(Schema.Literals(["created_at", "-created_at", "expires_at", "-expires_at"])),
+  cursor: text
+})
+export type LicenseSearch = typeof LicenseSearch.Type
+
+/** The filters and the sort as the API takes them. */
+export const filtersOf = ({ cursor: _, expires, ...filters }: LicenseSearch) => ({
+  ...filters,
+  ...(expires === undefined ? {} : periodOf(expires))
+})

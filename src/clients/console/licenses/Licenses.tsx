@@ -1,0 +1,118 @@
+/** The list of licenses. */
+import { getRouteApi, Link } from "@tanstack/react-router"
+import { LicenseStatus } from "../../../licensing/model/License.ts"
+import { BulkBar } from "../bulk/BulkBar.tsx"
+import { ExportCsv } from "../bulk/ExportCsv.tsx"
+import { choiceOf, useSelection } from "../bulk/Selection.tsx"
+import { Icon } from "../look/Icon.tsx"
+import { Empty } from "../parts/Empty.tsx"
+import { choicesOf } from "../parts/Fields.tsx"
+import { changed, Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
+import { Heading } from "../parts/Show.tsx"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { licenseColumns } from "./LicenseColumns.tsx"
+import { filtersOf, type LicenseSearch } from "./LicenseSearch.ts"
+import { Period } from "./Periods.ts"
+
+const route = getRouteApi("/licenses")
+const statuses = choicesOf(LicenseStatus.literals)
+const periods = choicesOf(Period.literals)
+
+export const Licenses = () => {
+  const search: LicenseSearch = route.useSearch()
+  const may = useMay()
+  const filters = { ...filtersOf(search), expand: ["product", "policy", "customer"] as const }
+  const page = useAsk("listLicenses", { query: { ...filters, ...pageOf(search) } })
+  const shown = lastOf(page)
+  const mayIssue = may("license:write") && may("product:read")
+  const isNarrowed = Object.keys({ ...search, cursor: undefined, sort: undefined }).some(
+    (name) => search[name as keyof LicenseSearch] !== undefined && name !== "cursor" && name !== "sort"
+  )
+  const [selection, set] = useSelection({ ...search, cursor: undefined, sort: undefined })
+  return (
+    <>
+      <Heading
+        title="Licenses"
+        more={
+          <>
+            {mayIssue && <Link to="/licenses/batch">Issue a batch</Link>}
+            <ExportCsv label="Export as CSV" chosen={{ filters }} />
+          </>
+        }
+      >
+        {mayIssue && <IssueLink />}
+      </Heading>
+      <Filters search={search} />
+      {shown !== undefined && (
+        <BulkBar selection={selection} set={set} page={shown} filters={filters} mayChange={may("license:write")} />
+      )}
+      <List
+        caption="Licenses"
+        noun="license"
+        icon="key"
+        empty={isNarrowed ? <NoMatch /> : <First mayIssue={mayIssue} />}
+        columns={licenseColumns()}
+        page={page}
+        search={search}
+        choice={choiceOf({ rows: shown?.items ?? [], selection, set })}
+      />
+    </>
+  )
+}
+
+const IssueLink = () => (
+  <Link to="/licenses/new" className="button primary with-icon">
+    <Icon name="plus" />
+    Issue a license
+  </Link>
+)
+
+const NoMatch = () => (
+  <Empty icon="search" title="No license matches" hint="Remove a filter, or search by key, e-mail or device.">
+    <ClearFilters />
+  </Empty>
+)
+
+const First = ({ mayIssue }: { readonly mayIssue: boolean }) => (
+  <Empty
+    icon="key"
+    title="No licenses yet"
+    hint="A license says who may use a product, on how many devices and until when. First you need a product with a policy."
+  >
+    {mayIssue && <IssueLink />}
+    <Link to="/products" className="button">
+      Open the products
+    </Link>
+  </Empty>
+)
+
+const cleared = {
+  q: undefined,
+  product_id: undefined,
+  policy_id: undefined,
+  customer_id: undefined,
+  status: undefined,
+  expires: undefined,
+  cursor: undefined
+}
+
+const ClearFilters = () => (
+  <Link to="." search={changed(cleared)} replace className="button quiet">
+    Clear the filters
+  </Link>
+)
+
+const Filters = ({ search }: { readonly search: LicenseSearch }) => {
+  const narrow = useNarrow()
+  const may = useMay()
+  return (
+    <search className="row filters" aria-label="Filters">
+      <TextFilter label="Customer" value={search.q} onChange={(q) => narrow({ q })} />
+      {may("product:read") && <ProductFilter value={search.product_id} cleared={{ policy_id: undefined }} />}
+      <Filter label="Status" value={search.status} choices={statuses} onChange={(status) => narrow({ status })} />
+      <Filter label="Expires" value={search.expires} choices={periods} onChange={(expires) => narrow({ expires })} />
+      {(search.q ?? search.product_id ?? search.status ?? search.expires) !== undefined && <ClearFilters />}
+    </search>
+  )
+}

@@ -1,0 +1,41 @@
+/** Who holds the floating seats of a license now. */
+import type { License } from "../../../licensing/model/License.ts"
+import { countOf } from "../parts/Format.ts"
+import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
+import { useAsk } from "../service/Hooks.ts"
+import { More, usePages } from "./More.tsx"
+
+export const Seats = ({ license: { id, limits } }: { readonly license: License }) => {
+  const { earlier, query, ...pages } = usePages()
+  const leases = useAsk("listLicenseLeases", { params: { id }, query })
+  return (
+    <Section id="seats" title={`Floating seats in use, of ${countOf(limits.max_floating_users ?? 0)}`}>
+      <Loaded of={leases}>
+        {(page) => (
+          <>
+            <Table
+              caption="Floating seats in use"
+              rows={page.items}
+              keyOf={({ id }) => id}
+              empty="Nobody holds a seat now."
+              columns={[
+                { title: "Device", show: (lease) => <Holder license={id} device={lease.device_id} /> },
+                { title: "Since", show: ({ checked_out_at }) => <Time at={checked_out_at} /> },
+                { title: "Last heartbeat", show: ({ heartbeat_at }) => <Time at={heartbeat_at} /> },
+                { title: "Free at the latest", show: ({ expires_at }) => <Time at={expires_at} /> }
+              ]}
+            />
+            <More page={page} earlier={earlier} {...pages} />
+          </>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+const Holder = ({ device, license }: { readonly device: string; readonly license: string }) => {
+  const found = useAsk("getDevice", { params: { id: license, device_id: device } })
+  return (
+    <Loaded of={found}>{({ fingerprint, hostname, pod_name }) => hostname ?? fingerprint ?? pod_name ?? device}</Loaded>
+  )
+}

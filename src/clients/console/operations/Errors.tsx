@@ -1,0 +1,89 @@
+/** What a node refused and where it failed since its start, and what to do about each code. */
+import { Link } from "@tanstack/react-router"
+import { errorCatalogue } from "../../../edge/documents/texts/ErrorCatalogue.ts"
+import type { OpsErrors } from "../../../insight/ops/Ops.ts"
+import { countOf, wordsOf } from "../parts/Format.ts"
+import { Table, Time } from "../parts/Show.tsx"
+import { inWords } from "../service/Failures.ts"
+import { useMay } from "../service/Hooks.ts"
+import { DocsLink } from "./Docs.tsx"
+
+export const Errors = ({ of: { counts, recent, since } }: { readonly of: OpsErrors }) => (
+  <>
+    <h3>Requests that failed inside the service</h3>
+    <Table
+      caption="Failed requests"
+      rows={recent}
+      keyOf={({ request_id }) => request_id}
+      empty="None since the node started."
+      columns={[
+        {
+          title: "Request",
+          show: ({ method, request_id, route }) => (
+            <>
+              {method} {route ?? "an unknown path"}
+              <small>
+                <RequestLink id={request_id} />
+              </small>
+            </>
+          )
+        },
+        { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
+        { title: "What to do", wraps: true, show: ({ code }) => <Remedy code={code} ofOperator /> }
+      ]}
+    />
+    <h3>Refused requests</h3>
+    <Table
+      caption="Refused requests"
+      rows={Object.entries(counts).sort(([, one], [, other]) => other - one)}
+      keyOf={([code]) => code}
+      empty="None since the node started."
+      columns={[
+        { title: "Refusal", show: ([code]) => <CodeName code={code} /> },
+        { title: "Count", number: true, show: ([, count]) => countOf(count) },
+        { title: "When, and what to do", wraps: true, show: ([code]) => <Remedy code={code} /> }
+      ]}
+    />
+    <p className="quiet">
+      Counted since <Time at={since} />. Wrong requests are refused, too: a refusal is no fault of the service.
+    </p>
+  </>
+)
+
+/** What was done under a request's id. */
+const RequestLink = ({ id }: { readonly id: string }) => {
+  const may = useMay()
+  return may("report:read") ? (
+    <Link to="/activity" search={{ request_id: id }}>
+      <code>{id}</code>
+    </Link>
+  ) : (
+    <code>{id}</code>
+  )
+}
+
+const CodeName = ({ code }: { readonly code: string }) => (
+  <DocsLink page="errors" part={code.toLowerCase().replaceAll("_", "-")}>
+    {wordsOf(code.toLowerCase())}
+  </DocsLink>
+)
+
+const entryOf = (code: string) =>
+  Object.hasOwn(errorCatalogue, code) ? errorCatalogue[code as keyof typeof errorCatalogue] : undefined
+
+/** Sentences about the API, without the marks of its names. */
+const plain = (text: string) => inWords(text.replaceAll("`", ""))
+
+const Remedy = ({ code, ofOperator = false }: { readonly code: string; readonly ofOperator?: boolean }) => {
+  const entry = entryOf(code)
+  return (
+    <span className="remedy">
+      {ofOperator
+        ? "Look into the log for the request’s id: its record has the cause."
+        : entry !== undefined && `${plain(entry.when)} ${plain(entry.remedy)}`}
+      <small>
+        <code>{code}</code>
+      </small>
+    </span>
+  )
+}

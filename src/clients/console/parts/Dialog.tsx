@@ -1,0 +1,143 @@
+/** Actions: a button, and a dialog that names the effect and asks for what the action needs. */
+import type { Exit } from "effect"
+import { type ReactNode, useEffect, useId, useRef, useState } from "react"
+import { createPortal } from "react-dom"
+import { unlessUnkept, useWhatIsUnkept } from "../once/Unkept.ts"
+import type { ChangeFieldsOf, FieldsOf } from "./Fields.tsx"
+import { type Edited, Form } from "./Form.tsx"
+import { offerUndo } from "./Notices.tsx"
+import { undoOfEdit } from "./Undo.ts"
+
+interface Offer {
+  readonly said: string
+  readonly run: () => Promise<Exit.Exit<unknown, unknown>>
+}
+
+interface ActionProps<P, A> {
+  /** What the action does: the text of its button. */
+  readonly label: string
+  /** The button's name, if its text does not say what it is about. */
+  readonly name?: string
+  readonly title?: string
+  /** What happens, in a sentence. */
+  readonly effect: ReactNode
+  readonly fields?: FieldsOf<P> | ChangeFieldsOf<P>
+  readonly initial?: Partial<P>
+  readonly edited?: Edited
+  readonly danger?: boolean
+  readonly primary?: boolean
+  readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
+  /** What is shown once it is done; if that is nothing, the dialog closes. */
+  readonly done?: (value: A) => ReactNode | undefined
+  readonly then?: (value: A) => void
+  /** What is said once it is done, and how it is undone. Edits know that themselves. */
+  readonly undo?: (value: A) => Offer | undefined
+}
+
+export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <button
+        type="button"
+        {...(props.primary ? { className: "primary" } : props.danger ? { className: "risky" } : {})}
+        aria-label={props.name ?? props.label}
+        onClick={({ currentTarget }) => {
+          // A menu closes first, so that the dialog gives the focus back to the menu's button.
+          currentTarget.closest<HTMLElement>("[popover]")?.hidePopover()
+          setOpen(true)
+        }}
+      >
+        {props.label}
+      </button>
+      {/* Not inside a menu, which is closed while the dialog is open. */}
+      {isOpen && createPortal(<ActionDialog {...props} onClose={() => setOpen(false)} />, document.body)}
+    </>
+  )
+}
+
+const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly onClose: () => void }) => {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  const [result, setResult] = useState<ReactNode>()
+  useEffect(() => dialog.current?.showModal(), [])
+  // Closing gives the focus back to the button; only then the dialog leaves the page.
+  const close = () => dialog.current?.close()
+  const closeUnlessUnkept = () => unlessUnkept(close)
+  const isHeld = useWhatIsUnkept() !== undefined && result !== undefined
+  /** What an edit sent last, and the record as it was read before that. */
+  const sent = useRef<Sent<P>>(undefined)
+  const send = (values: P, read?: object) => {
+    sent.current = { values, read }
+    return props.run(values, read)
+  }
+  const finish = (value: A) => {
+    offerUndoOf(props, sent.current, value)
+    const told = props.done?.(value)
+    if (told === undefined) close()
+    else setResult(told)
+    props.then?.(value)
+  }
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby={id}
+      aria-describedby={`${id}-effect`}
+      // A browser closes a dialog at the second Escape without asking.
+      closedby={isHeld ? "none" : undefined}
+      onKeyDown={(event) => {
+        if (!isHeld || event.key !== "Escape") return
+        event.preventDefault()
+        closeUnlessUnkept()
+      }}
+      onCancel={(event) => isHeld && event.preventDefault()}
+      onClose={props.onClose}
+    >
+      <h2 id={id}>{props.title ?? props.label}</h2>
+      {result === undefined ? (
+        <>
+          <p id={`${id}-effect`}>{props.effect}</p>
+          <Form<P, A>
+            fields={props.fields ?? {}}
+            {...(props.initial === undefined ? {} : { initial: props.initial })}
+            edited={props.edited}
+            send={props.label}
+            danger={props.danger}
+            run={send}
+            done={finish}
+          >
+            <button type="button" onClick={close}>
+              Cancel
+            </button>
+          </Form>
+        </>
+      ) : (
+        <>
+          {result}
+          <div className="row end">
+            <button type="button" className="primary" onClick={closeUnlessUnkept}>
+              Close
+            </button>
+          </div>
+        </>
+      )}
+    </dialog>
+  )
+}
+
+interface Sent<P> {
+  readonly values: P
+  readonly read: object | undefined
+}
+
+const offerUndoOf = <P extends object, A>(props: ActionProps<P, A>, sent: Sent<P> | undefined, value: A) => {
+  const { edited, run, undo } = props
+  if (undo !== undefined) {
+    const offer = undo(value)
+    return offer && offerUndo(offer.said, offer.run)
+  }
+  if (edited === undefined || sent === undefined) return
+  // The form may have been opened before somebody else's change, which the undo must give back.
+  const back = undoOfEdit({ ...edited, record: sent.read ?? edited.record }, sent.values, value, run)
+  if (back !== undefined) offerUndo("The change is saved.", back)
+}

@@ -1,0 +1,17 @@
+/** What stands where nothing is yet: what it would be, and the first step. */
+import type { ReactNode } from "react"
+import { Icon, type IconName } from "../look/Icon.tsx"
+
+export const Empty = (props: {
+  readonly icon: IconName
+  readonly title: string
+  readonly hint?: ReactNode
+  readonly children?: ReactNode
+}) => (
+  <div className="nothing">
+    <Icon name={props.icon} />
+    <strong>{props.title}</strong>
+    {props.hint !== undefined && <p>{props.hint}</p>}
+    {props.children !== undefined && <div className="row">{props.children}</div>}
+  </div>
+)

@@ -1,0 +1,53 @@
+/** Numbers, instants and names as a person reads them, in the reader's zone. */
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" })
+const instant = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" })
+const utc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", timeZone: "UTC" })
+const whole = new Intl.NumberFormat()
+
+export const dayOf = (millis: number) => day.format(millis)
+export const instantOf = (millis: number) => instant.format(millis)
+export const utcOf = (millis: number) => utc.format(millis)
+export const countOf = (count: number) => whole.format(count)
+export const wordsOf = (name: string) => name.replaceAll(/[_.]/g, " ")
+/** The same where it stands alone, as in a table. */
+export const sentenceOf = (name: string) => {
+  const words = wordsOf(name)
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** 0 is no limit in most limits of the contract. */
+export const limitOf = (limit: number) => (limit === 0 ? "no limit" : countOf(limit))
+
+/** The reader's time zone, in which days begin and end. */
+export const readerZone = new Intl.DateTimeFormat().resolvedOptions().timeZone
+
+const two = (part: number) => String(part).padStart(2, "0")
+
+/** A day as `<input type="date">` has it. */
+export const inputDayOf = (millis: number): string => {
+  const date = new Date(millis)
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+}
+
+/** An instant as `<input type="datetime-local">` has it. */
+export const inputInstantOf = (millis: number): string => {
+  const date = new Date(millis)
+  return `${inputDayOf(millis)}T${two(date.getHours())}:${two(date.getMinutes())}`
+}
+
+/** The first millisecond of that day, in the reader's zone: also where clocks skip midnight. */
+export const startOfInputDay = (text: string): number => Date.parse(`${text}T00:00:00`)
+
+/** The first millisecond after that day, in the reader's zone: also where clocks go back in its last hour. */
+export const afterInputDay = (text: string): number => {
+  const date = new Date(startOfInputDay(text))
+  date.setDate(date.getDate() + 1)
+  return date.setHours(0, 0, 0, 0)
+}
+
+/** The last second of that day, in the reader's zone. */
+export const endOfInputDay = (text: string): number => afterInputDay(text) - 1_000
+
+/** A count and its limit. */
+export const countAndLimitOf = (count: number, limit: number) =>
+  `${countOf(count)}${limit === 0 ? ", no limit" : ` of ${countOf(limit)}`}`

@@ -1,0 +1,211 @@
+/** Lists in pages. What a list is narrowed by, its sort and its page are in the address, so that they can be sent to a colleague. */
+import { Link, useNavigate } from "@tanstack/react-router"
+import { type FormEvent, type ReactNode, useId } from "react"
+import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
+import { Icon, type IconName } from "../look/Icon.tsx"
+import type { Asked } from "../service/Hooks.ts"
+import { countOf, sentenceOf } from "./Format.ts"
+import { type Choice, type Column, Loaded, Table } from "./Show.tsx"
+
+export interface ListSearch {
+  readonly cursor?: string
+  readonly sort?: string
+}
+
+type Change = Readonly<Record<string, string | number | undefined>>
+
+/** The page that the address names. */
+export const pageOf = ({
+  cursor
+}: ListSearch): { readonly limit: number; readonly cursor?: Keyset; readonly include_total: "true" } => {
+  const keyset = cursor === undefined ? undefined : keysetOf(cursor)
+  return { limit: 50, include_total: "true", ...(keyset === undefined ? {} : { cursor: keyset }) }
+}
+
+/** Another page, sort or filter in place of the address's; the type is that of every list, not of one route. */
+export const changed = (change: Change) =>
+  ((before: Change) =>
+    Object.fromEntries(
+      Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined && value !== "")
+    )) as never
+
+/** Narrows the list by a filter, from its first page on. */
+export const useNarrow = () => {
+  const navigate = useNavigate()
+  return (change: Change) =>
+    void navigate({ to: ".", search: changed({ cursor: undefined, ...change }), replace: true })
+}
+
+interface ListProps<A> {
+  readonly caption: string
+  readonly noun: string
+  readonly empty: ReactNode
+  readonly icon?: IconName
+  readonly columns: ReadonlyArray<Column<A>>
+  readonly page: Asked<never> | { readonly _tag: string }
+  readonly search: ListSearch
+  readonly choice?: Choice<A> | undefined
+}
+
+export const List = <A extends { readonly id: string }>(props: ListProps<A>) => (
+  <Loaded of={props.page as never}>
+    {(page: Page<A>) => (
+      <>
+        <Table
+          caption={props.caption}
+          columns={props.columns}
+          rows={page.items}
+          keyOf={({ id }) => id}
+          empty={props.empty}
+          {...(props.icon && { icon: props.icon })}
+          heading={(column) => <SortLink column={column} sort={props.search.sort} />}
+          choice={props.choice}
+          sorted={(column) => directionOf(column.sort, props.search.sort)}
+        />
+        <div className="row spread foot">
+          <p className="quiet" role="status">
+            {totalOf(page, props.noun)}
+          </p>
+          <Pages page={page} search={props.search} />
+        </div>
+      </>
+    )}
+  </Loaded>
+)
+
+const totalOf = ({ total, total_is_capped }: Page<unknown>, noun: string): string => {
+  if (total === undefined) return ""
+  return `${total_is_capped ? "More than " : ""}${countOf(total)} ${noun}${total === 1 ? "" : "s"}`
+}
+
+const newestFirst = "-created_at"
+
+const directionOf = (field: string | undefined, sort = newestFirst) => {
+  if (field === undefined) return undefined
+  return sort === field ? "ascending" : sort === `-${field}` ? "descending" : undefined
+}
+
+const SortLink = <A,>({
+  column,
+  sort
+}: {
+  readonly column: Column<A>
+  readonly sort: string | undefined
+}): ReactNode => {
+  const field = column.sort
+  if (field === undefined) return column.title
+  const direction = directionOf(field, sort)
+  const next = direction === "descending" ? field : `-${field}`
+  return (
+    <Link to="." search={changed({ cursor: undefined, sort: next })} replace>
+      {column.title}
+      <span aria-hidden="true">{direction === "ascending" ? " ↑" : direction === "descending" ? " ↓" : ""}</span>
+    </Link>
+  )
+}
+
+const Pages = ({ page, search }: { readonly page: Page<unknown>; readonly search: ListSearch }) => (
+  <nav aria-label="Pages" className="row end">
+    {search.cursor !== undefined && (
+      <Link to="." search={changed({ cursor: undefined })} className="button">
+        First page
+      </Link>
+    )}
+    {page.next !== undefined && (
+      <Link to="." search={changed({ cursor: nextCursorOf(page) ?? undefined })} className="button">
+        Next page
+      </Link>
+    )}
+  </nav>
+)
+
+/** A filter of a list: one of a few values. */
+export const Filter = (props: {
+  readonly label: string
+  readonly value: string | undefined
+  readonly choices: ReadonlyArray<{ readonly id: string; readonly name: string }>
+  /** What it says if none is chosen. */
+  readonly none?: string
+  /** One of them is always chosen. */
+  readonly needed?: true
+  /** They are records: their names are shown as somebody gave them. */
+  readonly records?: true
+  readonly onChange: (value: string | undefined) => void
+}) => {
+  const id = useId()
+  const none = props.none ?? "Any"
+  const nameOf = ({ name }: { readonly name: string }) => (props.records ? name : sentenceOf(name))
+  const chosen = props.choices.find((choice) => choice.id === props.value)
+  return (
+    // The select lies over the chip, unseen: keyboard, touch and screen readers use the browser's own.
+    <div className={chosen === undefined ? "chip" : "chip set"}>
+      {chosen === undefined && !props.needed && <Icon name="plus" />}
+      <label htmlFor={id}>{props.label}</label>
+      {chosen !== undefined && <strong aria-hidden="true">{nameOf(chosen)}</strong>}
+      <select
+        id={id}
+        value={props.value ?? ""}
+        onChange={({ currentTarget: { value } }) => props.onChange(value === "" ? undefined : value)}
+      >
+        {!props.needed && <option value="">{none}</option>}
+        {props.choices.map((choice) => (
+          <option key={choice.id} value={choice.id}>
+            {nameOf(choice)}
+          </option>
+        ))}
+      </select>
+      {props.needed || chosen === undefined ? (
+        props.needed && <Icon name="down" />
+      ) : (
+        <button
+          type="button"
+          className="icon-only quiet"
+          aria-label={`Remove the filter ${props.label}`}
+          onClick={() => props.onChange(undefined)}
+        >
+          <Icon name="close" />
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** A filter of a list by text: it holds once Enter is pressed. */
+export const TextFilter = (props: {
+  readonly label: string
+  readonly value: string | undefined
+  readonly onChange: (value: string | undefined) => void
+}) => {
+  const id = useId()
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const text = String(new FormData(event.currentTarget).get("text")).trim()
+    props.onChange(text === "" ? undefined : text)
+  }
+  return (
+    <form key={props.value} className={props.value === undefined ? "chip text" : "chip text set"} onSubmit={submit}>
+      <Icon name="search" />
+      <label htmlFor={id} className="hidden">
+        {props.label}
+      </label>
+      <input
+        id={id}
+        name="text"
+        type="search"
+        defaultValue={props.value}
+        placeholder={props.label}
+        autoComplete="off"
+      />
+      {props.value !== undefined && (
+        <button
+          type="button"
+          className="icon-only quiet"
+          aria-label={`Remove the filter ${props.label}`}
+          onClick={() => props.onChange(undefined)}
+        >
+          <Icon name="close" />
+        </button>
+      )}
+    </form>
+  )
+}

@@ -1,0 +1,81 @@
+/** Choices among records that the service lists: where such a list cannot be read or goes on, it says so; a field also if it is empty. */
+import type { AsyncResult } from "effect/reactivity"
+import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
+import { type Choice, choice, type Field } from "./Fields.tsx"
+import { Filter, useNarrow } from "./List.tsx"
+import { Unread, Waiting } from "./Show.tsx"
+
+interface Records {
+  readonly items: ReadonlyArray<Choice>
+  readonly next?: unknown
+}
+
+type Listed = AsyncResult.AsyncResult<Records, unknown>
+
+interface Options {
+  readonly required?: true
+  /** What is said if there is nothing to choose. */
+  readonly empty: string
+  /** A record that is not offered. */
+  readonly without?: string
+}
+
+const Note = (props: { readonly of: Listed; readonly empty: string; readonly count: number }) => {
+  const { count, empty, of } = props
+  const [cause, last] = [causeOf(of), lastOf(of)]
+  if (last === undefined) return cause === undefined ? <Waiting /> : <Unread cause={cause} />
+  if (count === 0) return empty === "" ? null : <p className="empty">{empty}</p>
+  return last.next === undefined ? null : <small>Only the first {count} are offered here.</small>
+}
+
+/** One of the records of a list. */
+export const listed = (label: string, of: Listed, { empty, required, without }: Options): Field<string> => {
+  const choices = (lastOf(of)?.items ?? []).filter(({ id }) => id !== without)
+  const note = <Note of={of} empty={empty} count={choices.length} />
+  const field = choice(label, choices, required === undefined ? {} : { required })
+  return { ...field, control: { kind: "choice", choices, note } }
+}
+
+/** A field for some of the records of a list. */
+export const someListed = <A,>(field: Field<A>, of: Listed): Field<A> => {
+  if (field.control.kind !== "checks") return field
+  const { control } = field
+  return { ...field, control: { ...control, note: <Note of={of} empty="" count={control.choices.length} /> } }
+}
+
+/** A field that is not sent before the records are there to be chosen. */
+export const onceListed = <A,>(field: Field<A>, of: Listed): Field<A> => ({
+  ...field,
+  check: () => (lastOf(of) === undefined ? "These could not be read yet: try again first." : undefined)
+})
+
+/** Narrows a screen to a product. */
+export const ProductFilter = (props: {
+  readonly value: string | undefined
+  /** One is always chosen. */
+  readonly needed?: true
+  /** Filters that hold for one product only. */
+  readonly cleared?: Readonly<Record<string, undefined>>
+}) => {
+  const { cleared, needed, value } = props
+  const narrow = useNarrow()
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
+  const [cause, last] = [causeOf(products), lastOf(products)]
+  const choices = last?.items ?? []
+  // The address may name one that is not among them.
+  const isOffered = value === undefined || choices.some(({ id }) => id === value)
+  return (
+    <div>
+      <Filter
+        label="Product"
+        value={value}
+        choices={isOffered || last === undefined ? choices : [...choices, { id: value, name: value }]}
+        {...(needed && { needed })}
+        records
+        onChange={(product_id) => narrow({ product_id, ...cleared })}
+      />
+      {last === undefined && cause !== undefined && <Unread cause={cause} />}
+      {last?.next !== undefined && <small>Only the first {choices.length} are offered here.</small>}
+    </div>
+  )
+}

@@ -1,0 +1,225 @@
+/** How values, waiting and failures appear. */
+import { Cause, Option } from "effect"
+import { AsyncResult } from "effect/reactivity"
+import { type PointerEvent, type ReactNode, useEffect } from "react"
+import type { IconName } from "../look/Icon.tsx"
+import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
+import { causeOf, refresh } from "../service/Hooks.ts"
+import { Empty } from "./Empty.tsx"
+import { dayOf, instantOf, sentenceOf, utcOf } from "./Format.ts"
+import { Menu } from "./Menu.tsx"
+
+export const Status = ({ of }: { readonly of: string }) => <span className={`status ${of}`}>{sentenceOf(of)}</span>
+
+/** The heading of a screen, with what can be done there; it is the title of the page, too. */
+export const Heading = (props: {
+  readonly title: string
+  /** Under the title: the state of a record, or what the screen is for. */
+  readonly about?: ReactNode
+  /** Actions of which at most one is primary. */
+  readonly children?: ReactNode
+  /** All other actions, those that cannot be undone at the end. */
+  readonly more?: ReactNode
+}) => {
+  useEffect(() => {
+    document.title = `${props.title} · Licensing`
+  }, [props.title])
+  return (
+    <div className="heading">
+      <div>
+        <h1>{props.title}</h1>
+        {props.about !== undefined && <div className="about">{props.about}</div>}
+      </div>
+      <div className="row">
+        {props.more !== undefined && <Menu label="More">{props.more}</Menu>}
+        {props.children}
+      </div>
+    </div>
+  )
+}
+
+/** An instant in the reader's zone, with UTC on hover. */
+export const Time = ({
+  at,
+  none = "–",
+  only
+}: {
+  readonly at: number | undefined
+  readonly none?: string
+  readonly only?: "day"
+}) =>
+  at === undefined ? (
+    none
+  ) : (
+    <time dateTime={new Date(at).toISOString()} title={utcOf(at)}>
+      {only === "day" ? dayOf(at) : instantOf(at)}
+    </time>
+  )
+
+export const Key = ({
+  of
+}: {
+  readonly of: { readonly license_key_prefix: string; readonly license_key_last4: string }
+}) => (
+  <code>
+    {of.license_key_prefix}…{of.license_key_last4}
+  </code>
+)
+
+export const Fault = ({ told: { code, message } }: { readonly told: Told }) => (
+  <p role="alert" className="failed">
+    {inWords(message)} {code !== undefined && <code>{code}</code>}
+  </p>
+)
+
+export const Waiting = () => (
+  <p className="waiting" role="status">
+    Loading…
+  </p>
+)
+
+/** Why something could not be read, and a button that reads it again unless the service refused it for good. */
+export const Unread = ({ cause }: { readonly cause: Cause.Cause<unknown> }) => (
+  <div className="row">
+    <Fault told={tell(cause)} />
+    {!isFinal(Cause.squash(cause)) && (
+      <button type="button" onClick={() => void refresh()}>
+        Try again
+      </button>
+    )}
+  </div>
+)
+
+/**
+ * What was asked for: a word while it loads, a sentence if it failed, its content once it is there. Content that cannot be read again
+ * stays under the sentence: a key that is shown once, or a form, must not go because of a read.
+ */
+export const Loaded = <A, E>({
+  children,
+  of
+}: {
+  readonly of: AsyncResult.AsyncResult<A, E>
+  readonly children: (value: A) => ReactNode
+}) => {
+  const cause = causeOf(of)
+  const last = AsyncResult.value(of)
+  if (Option.isNone(last)) return cause === undefined ? <Waiting /> : <Unread cause={cause} />
+  return (
+    <div className="loaded" aria-busy={of.waiting}>
+      {cause !== undefined && <Unread cause={cause} />}
+      {children(last.value)}
+    </div>
+  )
+}
+
+export const Facts = ({ of }: { readonly of: ReadonlyArray<readonly [name: string, value: ReactNode]> }) => (
+  <dl className="facts">
+    {of.map(([name, value]) => (
+      <div key={name}>
+        <dt>{name}</dt>
+        <dd>{value}</dd>
+      </div>
+    ))}
+  </dl>
+)
+
+/** A part of a screen, with its heading. */
+export const Section = (props: {
+  readonly id: string
+  readonly title: string
+  readonly actions?: ReactNode
+  readonly children: ReactNode
+}) => (
+  <section aria-labelledby={props.id}>
+    <div className="row spread">
+      <h2 id={props.id}>{props.title}</h2>
+      {props.actions !== undefined && <div className="row">{props.actions}</div>}
+    </div>
+    {props.children}
+  </section>
+)
+
+export interface Column<A> {
+  readonly title: string
+  readonly show: (row: A) => ReactNode
+  readonly number?: true
+  /** The field by which the list can be sorted. */
+  readonly sort?: string
+  /** The title is for screen readers only. */
+  readonly quiet?: true
+  /** The column goes where the table has little, less or least room; such a table never scrolls sideways. */
+  readonly goes?: "first" | "next" | "last"
+  /** Text that is read in full: it wraps. */
+  readonly wraps?: true
+}
+
+/** A column before the others, in which rows are chosen. */
+export interface Choice<A> {
+  readonly heading: ReactNode
+  readonly show: (row: A) => ReactNode
+}
+
+/** A text that its cell cuts is told in full on hover. */
+const tellCut = ({ target }: PointerEvent<HTMLElement>) => {
+  const cell = target instanceof Element ? target.closest<HTMLElement>("td, th") : null
+  if (cell !== null && cell.scrollWidth > cell.clientWidth && cell.title === "") cell.title = cell.textContent ?? ""
+}
+
+/** A table; the first column names the row. */
+export const Table = <A,>(props: {
+  readonly caption: string
+  readonly columns: ReadonlyArray<Column<A>>
+  readonly rows: ReadonlyArray<A>
+  readonly keyOf: (row: A) => string
+  readonly empty: ReactNode
+  readonly icon?: IconName
+  readonly heading?: (column: Column<A>) => ReactNode
+  readonly sorted?: (column: Column<A>) => "ascending" | "descending" | undefined
+  readonly choice?: Choice<A> | undefined
+}) => {
+  if (props.rows.length === 0)
+    return typeof props.empty === "string" ? <Empty icon={props.icon ?? "table"} title={props.empty} /> : props.empty
+  const [first, ...others] = props.columns
+  const isFitted = props.columns.some(({ goes }) => goes !== undefined)
+  const style = ({ goes, number, quiet, wraps }: Column<A>) => {
+    const names = [number && "number", goes && `goes-${goes}`, quiet && "acts", wraps && "wraps"].filter(Boolean)
+    return names.length === 0 ? {} : { className: names.join(" ") }
+  }
+  return (
+    // A wide table scrolls inside its own box, which the keyboard can reach.
+    <div
+      className={isFitted ? "listing fitted" : "listing scrolling"}
+      {...(isFitted ? {} : { role: "group", "aria-label": props.caption, tabIndex: 0 })}
+    >
+      <table aria-label={props.caption} onPointerOver={tellCut}>
+        <thead>
+          <tr>
+            {props.choice !== undefined && <td className="chooses">{props.choice.heading}</td>}
+            {props.columns.map((column) => (
+              <th key={column.title} scope="col" {...style(column)} aria-sort={props.sorted?.(column)}>
+                {column.quiet ? (
+                  <span className="hidden">{column.title}</span>
+                ) : (
+                  (props.heading?.(column) ?? column.title)
+                )}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {props.rows.map((row) => (
+            <tr key={props.keyOf(row)}>
+              {props.choice !== undefined && <td className="chooses">{props.choice.show(row)}</td>}
+              <th scope="row">{first?.show(row)}</th>
+              {others.map((column) => (
+                <td key={column.title} {...style(column)} data-title={column.title}>
+                  {column.show(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,122 @@
+/** One export: how far it is, and its file. */
+import { getRouteApi } from "@tanstack/react-router"
+import { Cause, Exit } from "effect"
+import { useState } from "react"
+import type { ReportExport } from "../../../insight/reports/exports/Export.ts"
+import { countOf, wordsOf } from "../parts/Format.ts"
+import { Facts, Fault, Loaded, Status, Time } from "../parts/Show.tsx"
+import { useBeat } from "../service/Beat.ts"
+import { isFinal, type Told, tell } from "../service/Failures.ts"
+import { run, useAsk, useBusy } from "../service/Hooks.ts"
+import { later } from "../service/Service.ts"
+import { fileOf } from "./ExportFile.ts"
+import { ReportsHeading } from "./ReportsHeading.tsx"
+
+const route = getRouteApi("/reports/exports/$id")
+
+export const ExportPage = () => {
+  const { id } = route.useParams()
+  const asked = useAsk("getReportExport", { params: { id } })
+  return <Loaded of={asked}>{(first) => <Screen key={first.id} first={first} />}</Loaded>
+}
+
+const isRunning = ({ status }: ReportExport) => status === "pending" || status === "processing"
+
+const Screen = ({ first }: { readonly first: ReportExport }) => {
+  const [latest, setLatest] = useState(first)
+  const [failed, setFailed] = useState<Cause.Cause<unknown>>()
+  const params = { id: first.id }
+  const isRefused = failed !== undefined && isFinal(Cause.squash(failed))
+  useBeat("1 second", isRunning(latest) && !isRefused, () => {
+    void run("getReportExport", { params }).then((exit) => {
+      setFailed(Exit.isFailure(exit) ? exit.cause : undefined)
+      if (Exit.isSuccess(exit)) setLatest(exit.value)
+    })
+  })
+  return (
+    <>
+      <ReportsHeading title={`Export: ${latest.report_kind.replaceAll("-", " ")}`}>
+        {latest.status === "completed" && <Download of={latest} />}
+      </ReportsHeading>
+      {failed !== undefined && <Fault told={tell(failed)} />}
+      {!isRefused && <p role="status">{progressOf(latest)}</p>}
+      {latest.failure !== undefined && <p className="failed">{latest.failure}</p>}
+      <Facts
+        of={[
+          ["Status", <Status key="status" of={latest.status} />],
+          ["Format", latest.format.toUpperCase()],
+          ["Rows", countOf(latest.rows)],
+          ["Size", latest.size_bytes === undefined ? "–" : sizeOf(latest.size_bytes)],
+          ["Created", <Time key="created" at={latest.created_at} />],
+          ["Created by", <code key="by">{latest.created_by}</code>],
+          ...Object.entries(latest.filters).map(
+            ([name, value]) => [filterName(name), <code key={name}>{String(value)}</code>] as const
+          ),
+          [
+            "SHA-256 of the file",
+            latest.artifact_digest === "" ? "–" : <code key="digest">{latest.artifact_digest}</code>
+          ],
+          ...(latest.erased_at === undefined ? [] : [["Erased", <Time key="erased" at={latest.erased_at} />] as const])
+        ]}
+      />
+    </>
+  )
+}
+
+const filterName = (name: string) => `Filter: ${name === "tz" ? "time zone" : wordsOf(name)}`
+
+const progressOf = (latest: ReportExport): string => {
+  switch (latest.status) {
+    case "pending":
+      return "The export waits for its turn."
+    case "processing":
+      return `The export is being written: ${countOf(latest.rows)} rows so far.`
+    case "completed":
+      return "The file is ready, and stays as it is."
+    case "failed":
+      return "The export failed. Narrow the report, and export it again."
+  }
+}
+
+const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const
+
+const sizeOf = (bytes: number): string => {
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
+  return new Intl.NumberFormat(undefined, {
+    style: "unit",
+    unit: units[power]!,
+    unitDisplay: "long",
+    maximumFractionDigits: 1
+  }).format(bytes / 1_000 ** power)
+}
+
+const Download = ({ of: { format, id, report_kind } }: { readonly of: ReportExport }) => {
+  const [told, setTold] = useState<Told>()
+  const [busy, track] = useBusy()
+  const start = () => {
+    if (busy) return
+    setTold(undefined)
+    void track(fileOf(id)).then((exit) => {
+      if (Exit.isSuccess(exit)) save(exit.value, `${report_kind}-${id}.${format}`)
+      else setTold(tell(exit.cause))
+    })
+  }
+  return (
+    <>
+      {told !== undefined && <Fault told={told} />}
+      <button type="button" className="primary" aria-disabled={busy} onClick={start}>
+        {busy ? "Downloading…" : "Download"}
+      </button>
+    </>
+  )
+}
+
+const save = (bytes: ArrayBuffer, name: string): void => {
+  const address = URL.createObjectURL(new Blob([bytes]))
+  const link = document.createElement("a")
+  link.href = address
+  link.download = name
+  link.click()
+  // Some browsers fetch it only after this.
+  later("1 minute", () => URL.revokeObjectURL(address))
+}

@@ -1,0 +1,92 @@
+/** Every change of a counter, the newest first. */
+import { getRouteApi, Link } from "@tanstack/react-router"
+import { Schema } from "effect"
+import { filterFields, UsageAction } from "../../../insight/reports/model/Filter.ts"
+import type { UsageLedgerRow } from "../../../insight/reports/model/Report.ts"
+import { choicesOf } from "../parts/Fields.tsx"
+import { countOf, wordsOf } from "../parts/Format.ts"
+import { changed, Filter, useNarrow } from "../parts/List.tsx"
+import { RecordLink } from "../parts/RecordLink.tsx"
+import { type Column, Loaded, Table, Time } from "../parts/Show.tsx"
+import { useAsk, useMay } from "../service/Hooks.ts"
+import { ExportThis } from "./ExportThis.tsx"
+import { ReportsHeading } from "./ReportsHeading.tsx"
+import { UsageFilters } from "./UsageFilters.tsx"
+import { type LedgerSearch, scopeOf } from "./UsageSearch.ts"
+
+const route = getRouteApi("/reports/ledger")
+const actions = choicesOf(UsageAction.literals)
+const encode = Schema.encodeSync(Schema.Struct(filterFields["usage-ledger"]))
+
+const columns: ReadonlyArray<Column<UsageLedgerRow>> = [
+  { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
+  { title: "What", show: ({ action }) => wordsOf(action) },
+  { title: "Feature", show: ({ feature_code }) => <code>{feature_code ?? "deleted"}</code> },
+  { title: "Amount", number: true, show: ({ amount }) => countOf(amount) },
+  {
+    title: "Balance",
+    number: true,
+    show: ({ balance_after, balance_before }) => `${countOf(balance_before)} → ${countOf(balance_after)}`
+  },
+  {
+    title: "Limit",
+    number: true,
+    show: ({ max_after }) => (max_after === undefined ? "none" : countOf(max_after))
+  },
+  { title: "License", show: ({ license_id }) => <RecordLink field="license_id" id={license_id} /> },
+  {
+    title: "By",
+    show: ({ actor_type, event_id }) => (
+      <>
+        {wordsOf(actor_type)}
+        {event_id !== undefined && <small>{event_id}</small>}
+      </>
+    )
+  }
+]
+
+export const Ledger = () => {
+  const search: LedgerSearch = route.useSearch()
+  const narrow = useNarrow()
+  const may = useMay()
+  const { action, cursor } = search
+  const filters = { ...scopeOf(search), ...(action === undefined ? {} : { action }) }
+  const page = useAsk("listUsageLedger", {
+    query: { ...filters, limit: 50, ...(cursor === undefined ? {} : { cursor }) }
+  })
+  return (
+    <>
+      <ReportsHeading title="Ledger">
+        {may("report:export") && <ExportThis kind="usage-ledger" filters={encode(filters)} />}
+      </ReportsHeading>
+      <UsageFilters search={search}>
+        <Filter label="What" value={action} choices={actions} onChange={(action) => narrow({ action })} />
+      </UsageFilters>
+      <Loaded of={page}>
+        {({ items, next }) => (
+          <>
+            <Table
+              caption="Ledger"
+              columns={columns}
+              rows={items}
+              keyOf={({ sequence }) => String(sequence)}
+              empty="No change of a counter matches."
+            />
+            <nav aria-label="Pages" className="row end">
+              {cursor !== undefined && (
+                <Link to="." search={changed({ cursor: undefined })} className="button">
+                  Newest
+                </Link>
+              )}
+              {next !== undefined && (
+                <Link to="." search={changed({ cursor: next })} className="button">
+                  Earlier
+                </Link>
+              )}
+            </nav>
+          </>
+        )}
+      </Loaded>
+    </>
+  )
+}

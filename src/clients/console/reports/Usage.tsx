@@ -1,0 +1,159 @@
+/** The usage of a period, summed by what the reader chooses. */
+import { getRouteApi } from "@tanstack/react-router"
+import { Schema } from "effect"
+import { filterFields, type Grouping, groupings } from "../../../insight/reports/model/Filter.ts"
+import type { UsageSummary, UsageSummaryRow } from "../../../insight/reports/model/Report.ts"
+import { countOf, wordsOf } from "../parts/Format.ts"
+import { Filter, useNarrow } from "../parts/List.tsx"
+import { RecordLink } from "../parts/RecordLink.tsx"
+import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { Chart } from "./Chart.tsx"
+import { ExportThis } from "./ExportThis.tsx"
+import { ReportsHeading } from "./ReportsHeading.tsx"
+import { largestOf, tallyOf } from "./Sums.ts"
+import { UsageFilters } from "./UsageFilters.tsx"
+import { type SummarySearch, scopeOf } from "./UsageSearch.ts"
+import { daysOf, zone } from "./Zone.ts"
+
+const route = getRouteApi("/reports")
+
+const nameOf = (grouping: Grouping) => wordsOf(grouping.replace(/_(id|code)$/, ""))
+const choices = groupings.map((id) => ({ id, name: nameOf(id) }))
+
+const rowsMax = 200
+
+const groupsOf = ({ group = "feature_code", subgroup }: SummarySearch): ReadonlyArray<Grouping> =>
+  subgroup === undefined || subgroup === group ? [group] : [group, subgroup]
+
+const encode = Schema.encodeSync(Schema.Struct(filterFields["usage-summary"]))
+
+export const Usage = () => {
+  const search: SummarySearch = route.useSearch()
+  const narrow = useNarrow()
+  const may = useMay()
+  const filters = { ...scopeOf(search), group_by: groupsOf(search), tz: zone }
+  const summary = useAsk("getUsageSummary", { query: filters })
+  const [group] = groupsOf(search)
+  return (
+    <>
+      <ReportsHeading title="Usage">
+        {may("report:export") && <ExportThis kind="usage-summary" filters={encode(filters)} />}
+      </ReportsHeading>
+      <UsageFilters search={search}>
+        <Filter label="By" value={group} choices={choices} needed onChange={(group) => narrow({ group })} />
+        <Filter
+          label="And by"
+          value={search.subgroup}
+          choices={choices.filter(({ id }) => id !== group)}
+          none="–"
+          onChange={(subgroup) => narrow({ subgroup })}
+        />
+      </UsageFilters>
+      <Loaded of={summary}>{(summary) => <Sums of={summary} />}</Loaded>
+      <ByDay search={search} />
+    </>
+  )
+}
+
+const Sums = ({ of: { group_by, period, rows, totals } }: { readonly of: UsageSummary }) => {
+  const shown = [...rows].sort((one, other) => other.consumed - one.consumed).slice(0, rowsMax)
+  return (
+    <>
+      <Facts
+        of={[
+          ["From", <Time key="from" at={period.from} none="the beginning" />],
+          ["To", <Time key="to" at={period.to} />],
+          ["Consumed", countOf(totals.consumed)],
+          ["Uses", countOf(totals.consumptions)],
+          ["Topped up", countOf(totals.topped_up)],
+          ["Changed by resets", countOf(totals.reset)]
+        ]}
+      />
+      <Table
+        caption="Usage"
+        rows={shown}
+        keyOf={(row) => group_by.map((grouping) => row[grouping]).join(" ")}
+        empty="Nothing was used in this period."
+        columns={columnsOf(group_by)}
+      />
+      {rows.length > shown.length && (
+        <p className="quiet">
+          The {countOf(shown.length)} rows with the highest consumption, of {countOf(rows.length)}. An export has all.
+        </p>
+      )}
+    </>
+  )
+}
+
+const columnsOf = (groups: ReadonlyArray<Grouping>): ReadonlyArray<Column<UsageSummaryRow>> => [
+  ...groups.map((grouping) => ({
+    title: nameOf(grouping).replace(/^./, (letter) => letter.toUpperCase()),
+    show: (row: UsageSummaryRow) => <Group grouping={grouping} value={row[grouping]} />
+  })),
+  { title: "Consumed", number: true, show: ({ consumed }) => countOf(consumed) },
+  { title: "Uses", number: true, show: ({ consumptions }) => countOf(consumptions) },
+  { title: "Topped up", number: true, show: ({ topped_up }) => countOf(topped_up) },
+  { title: "Changed by resets", number: true, show: ({ reset }) => countOf(reset) },
+  { title: "Licenses", number: true, show: ({ licenses }) => countOf(licenses) }
+]
+
+const Group = ({ grouping, value }: { readonly grouping: Grouping; readonly value: string | undefined }) => {
+  if (value === undefined) return "none"
+  if (grouping === "feature_code") return <code>{value}</code>
+  return grouping === "product_id" ? <ProductName id={value} /> : <RecordLink field={grouping} id={value} />
+}
+
+const ProductName = ({ id }: { readonly id: string }) => {
+  const may = useMay()
+  return may("product:read") ? <KnownProduct id={id} /> : <code>{id}</code>
+}
+
+const KnownProduct = ({ id }: { readonly id: string }) => {
+  const product = useAsk("getProduct", { params: { id } })
+  return <RecordLink field="product_id" id={id} name={lastOf(product)?.name} />
+}
+
+const placesMax = 400
+
+const ByDay = ({ search }: { readonly search: SummarySearch }) => {
+  const summary = useAsk("getUsageSummary", {
+    query: { ...scopeOf(search), group_by: ["feature_code"], bucket: "1d", tz: zone }
+  })
+  return (
+    <Section id="by-day" title="By day">
+      <Loaded of={summary}>{(summary) => <DayChart of={summary} />}</Loaded>
+    </Section>
+  )
+}
+
+const DayChart = ({ of: { period, rows, tz } }: { readonly of: UsageSummary }) => {
+  const starts = rows.map(({ bucket_start = period.to }) => bucket_start)
+  const days = daysOf(period.from ?? Math.min(period.to, ...starts), period.to, placesMax + 1)
+  if (days.length > placesMax) return <p className="empty">Choose a shorter period to see its days.</p>
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: tz })
+  const parts = largestOf(
+    days.map((day) =>
+      tallyOf(
+        rows
+          .filter(({ bucket_start }) => bucket_start === day)
+          .map(({ consumed, feature_code = "a deleted feature" }) => [feature_code, consumed] as const)
+      )
+    )
+  )
+  return (
+    <>
+      <Chart
+        chart={{
+          title: "Consumption",
+          told: "units of features by day",
+          kind: "parts",
+          placeName: "Day",
+          places: days.map((day) => format.format(day)),
+          series: parts
+        }}
+      />
+      <p className="quiet">Days begin at midnight in {tz}.</p>
+    </>
+  )
+}

@@ -1,0 +1,64 @@
+/** The filters that all usage reports share. */
+import { type ReactNode, useId } from "react"
+import { readerZone } from "../parts/Format.ts"
+import { TextFilter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
+import { useMay } from "../service/Hooks.ts"
+import type { LedgerSearch } from "./UsageSearch.ts"
+
+type Scope = Omit<LedgerSearch, "action" | "cursor">
+
+const texts = [
+  ["feature_code", "Feature’s code"],
+  ["license_id", "License’s id"],
+  ["customer_id", "Customer’s id"],
+  ["order_id", "Order’s id"],
+  ["subscription_id", "Subscription’s id"]
+] as const satisfies ReadonlyArray<readonly [keyof Scope, string]>
+
+/** These are shown even if the address does not name them. */
+const always: ReadonlySet<string> = new Set(["feature_code", "license_id"])
+
+export const UsageFilters = ({ children, search }: { readonly search: Scope; readonly children?: ReactNode }) => {
+  const narrow = useNarrow()
+  const may = useMay()
+  return (
+    <search className="row filters" aria-label="Filters">
+      {children}
+      {may("product:read") && <ProductFilter value={search.product_id} />}
+      {texts
+        .filter(([name]) => always.has(name) || search[name] !== undefined)
+        .map(([name, label]) => (
+          <TextFilter key={name} label={label} value={search[name]} onChange={(text) => narrow({ [name]: text })} />
+        ))}
+      <DayFilter label="From" value={search.from} onChange={(from) => narrow({ from })} />
+      <DayFilter label="To" value={search.to} onChange={(to) => narrow({ to })} />
+    </search>
+  )
+}
+
+/** Narrows a report by a day. */
+export const DayFilter = (props: {
+  readonly label: string
+  readonly value: string | undefined
+  readonly onChange: (value: string | undefined) => void
+}) => {
+  const id = useId()
+  return (
+    <div className="filter">
+      <label htmlFor={id}>{props.label}</label>
+      <input
+        key={props.value}
+        id={id}
+        aria-describedby={`${id}-zone`}
+        type="date"
+        max="9999-12-31"
+        defaultValue={props.value}
+        // A year that is typed digit by digit is a day with each digit.
+        onBlur={({ currentTarget: { value } }) => value !== (props.value ?? "") && props.onChange(value || undefined)}
+        onKeyDown={({ currentTarget: { value }, key }) => key === "Enter" && props.onChange(value || undefined)}
+      />
+      <small id={`${id}-zone`}>{readerZone}</small>
+    </div>
+  )
+}

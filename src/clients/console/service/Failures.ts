@@ -1,0 +1,51 @@
+/** What went wrong, in words for a person, and the fields that it is about. */
+import { Cause, Schema, SchemaIssue } from "effect"
+import { HttpClientError } from "effect/http"
+import { statuses } from "../../../contract/api/ErrorCode.ts"
+import { isRefusal } from "../../../contract/api/Failure.ts"
+import { TimedOut } from "../../client/Client.ts"
+
+export interface Told {
+  readonly message: string
+  /** The refusal's code, for support cases; absent if the service did not refuse. */
+  readonly code?: string
+  /** Sentences by the path of the field that they are about. */
+  readonly fields: ReadonlyMap<string, string>
+}
+
+const noFields: ReadonlyMap<string, string> = new Map()
+
+export const tell = (cause: Cause.Cause<unknown>): Told => {
+  const error = Cause.squash(cause)
+  if (isRefusal(error)) {
+    const { code, detail, details, message } = error
+    const faults = details ?? (detail === undefined ? [] : [{ path: detail, message }])
+    return { code, message, fields: new Map(faults.map((fault) => [fault.path, fault.message])) }
+  }
+  if (HttpClientError.isHttpClientError(error) || error instanceof TimedOut) return unreached
+  if (Schema.isSchemaError(error)) return faultOf(error.issue)
+  return { message: `Something unexpected happened: ${String(error)}`, fields: noFields }
+}
+
+const unreached: Told = {
+  message: "The service cannot be reached: check the connection and try again.",
+  fields: noFields
+}
+
+/** Whether the service refused for good. Otherwise the same may be sent again: perhaps it was done, or can be done soon. */
+export const isFinal = (error: unknown): boolean => {
+  if (!isRefusal(error) || error.code === "IDEMPOTENCY_IN_PROGRESS") return false
+  const status = statuses[error.code]
+  return status < 500 && status !== 401 && status !== 429
+}
+
+/** The client checks a body before it sends it. */
+const faultOf = (issue: SchemaIssue.Issue): Told => {
+  const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(issue)
+  const fields = new Map(issues.map(({ message, path }) => [(path ?? []).map(String).join("."), message]))
+  return { message: issues[0]?.message ?? "This is not valid.", fields }
+}
+
+/** A sentence with the labels of fields in place of their names in the API. Text with digits, as a number sub_1042, is the reader's own. */
+export const inWords = (message: string, labels: Readonly<Record<string, string>> = {}): string =>
+  message.replaceAll(/\b[a-z]+(?:_[a-z]+)+(?:4)?\b/g, (name) => labels[name] ?? name.replaceAll("_", " "))

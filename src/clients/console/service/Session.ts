@@ -1,0 +1,109 @@
+/**
+ * Who is signed in. Each sign-in and each sign-out begins another session, which shares nothing with the one before: cached
+ * responses, requests in flight and offers to undo end with their session. Tokens are kept in memory; over a reload the access
+ * token is kept in this tab's storage, if the reader asked for that, but never the token that renews it.
+ */
+import { Redacted } from "effect"
+import { type Atom, AtomRegistry } from "effect/reactivity"
+
+type Secret = Redacted.Redacted<string>
+
+export interface Tokens {
+  /** Sent with each request. */
+  readonly access: Secret
+  /** When it expires, in milliseconds. */
+  readonly expiresAt?: number
+  /** Renews it. */
+  readonly refresh?: Secret
+  /** Tells the provider who signs out; absent after a sign-in with an API token. */
+  readonly id?: Secret
+}
+
+export interface Holder {
+  /** Newer ones replace them while the session goes on. */
+  tokens: Tokens
+}
+
+let sessions = 0
+
+export class Session {
+  /** Differs from that of every other session of this tab. */
+  readonly number = ++sessions
+  /** Holds the values of all atoms that the session's screens show. */
+  readonly registry = AtomRegistry.make({ defaultIdleTTL: 30_000 })
+  /** What has been asked for, by its request. */
+  readonly requests = new Map<string, Atom.Atom<unknown>>()
+  /** Absent: nobody is signed in. */
+  readonly holder: Holder | undefined
+  /** Why the session before ended, unless the reader signed out. */
+  readonly reason: string | undefined
+  private readonly controller = new AbortController()
+
+  constructor(holder?: Holder, reason?: string) {
+    this.holder = holder
+    this.reason = reason
+  }
+
+  /** Is aborted when the session ends. */
+  get signal(): AbortSignal {
+    return this.controller.signal
+  }
+
+  end(): void {
+    this.controller.abort()
+  }
+}
+
+const places = { access: "licensing.token", id: "licensing.id-token" } as const
+
+const keptIn = (place: string): Secret | undefined => {
+  const kept = sessionStorage.getItem(place)
+  return kept === null ? undefined : Redacted.make(kept)
+}
+
+const keptSession = (): Session => {
+  const [access, id] = [keptIn(places.access), keptIn(places.id)]
+  if (access === undefined) return new Session()
+  return new Session({ tokens: id === undefined ? { access } : { access, id } })
+}
+
+const keep = ({ access, id }: Tokens): void => {
+  sessionStorage.setItem(places.access, Redacted.value(access))
+  if (id !== undefined) sessionStorage.setItem(places.id, Redacted.value(id))
+}
+
+let current = keptSession()
+const listeners = new Set<() => void>()
+
+export const currentSession = (): Session => current
+
+/** Calls back whenever another session has begun. */
+export const onSession = (notify: () => void) => {
+  listeners.add(notify)
+  return () => void listeners.delete(notify)
+}
+
+const begin = (next: Session): void => {
+  const before = current
+  current = next
+  before.end()
+  for (const notify of listeners) notify()
+}
+
+export const signIn = (tokens: Tokens, isKept: boolean): void => {
+  if (isKept) keep(tokens)
+  begin(new Session({ tokens }))
+}
+
+/** Puts newer tokens in the place of those with which a session began. */
+export const renew = (holder: Holder, tokens: Tokens): void => {
+  holder.tokens = tokens
+  // Meanwhile somebody else may have signed in.
+  if (current.holder !== holder) return
+  if (sessionStorage.getItem(places.access) !== null) keep(tokens)
+}
+
+export const signOut = (reason?: string): void => {
+  for (const place of Object.values(places)) sessionStorage.removeItem(place)
+  begin(new Session(undefined, reason))
+}

@@ -1,0 +1,111 @@
+/** The main navigation, in groups: beside the screen, or where that has no room, behind a button. */
+import { Link } from "@tanstack/react-router"
+import { type ReactNode, type RefObject, useId } from "react"
+import type { ManagementScope } from "../../../access/Scope.ts"
+import { Icon, type IconName } from "../look/Icon.tsx"
+import { useMay } from "../service/Hooks.ts"
+
+interface Place {
+  readonly to: string
+  readonly icon: IconName
+  readonly name: string
+  /** One of these is enough. */
+  readonly scopes: ReadonlyArray<ManagementScope>
+}
+
+interface Group {
+  readonly name: string
+  readonly places: ReadonlyArray<Place>
+}
+
+const groups: ReadonlyArray<Group> = [
+  {
+    name: "Manage",
+    places: [
+      { to: "/licenses", icon: "key", name: "Licenses", scopes: ["license:read"] },
+      { to: "/devices", icon: "device", name: "Devices", scopes: ["license:read"] },
+      { to: "/products", icon: "product", name: "Products", scopes: ["product:read"] }
+    ]
+  },
+  {
+    name: "Buyers",
+    places: [
+      { to: "/customers", icon: "people", name: "Customers", scopes: ["license:read"] },
+      { to: "/subscriptions", icon: "repeat", name: "Subscriptions", scopes: ["product:read"] },
+      { to: "/orders", icon: "receipt", name: "Orders", scopes: ["product:read"] }
+    ]
+  },
+  {
+    name: "Analysis",
+    places: [
+      { to: "/reports", icon: "chart", name: "Reports", scopes: ["report:read", "report:export"] },
+      { to: "/activity", icon: "activity", name: "Activity", scopes: ["report:read", "event:read"] }
+    ]
+  },
+  {
+    name: "Service",
+    places: [
+      { to: "/webhooks", icon: "webhook", name: "Webhooks", scopes: ["webhook:write"] },
+      { to: "/api-keys", icon: "lock", name: "API keys", scopes: ["admin"] },
+      { to: "/operations", icon: "gauge", name: "Operations", scopes: ["ops:read"] }
+    ]
+  }
+]
+
+export const placesId = "places"
+
+interface Props {
+  readonly menu: RefObject<HTMLElement | null>
+  /** Stands at the foot. */
+  readonly children: ReactNode
+}
+
+export const Places = ({ children, menu }: Props) => {
+  const may = useMay()
+  const isOffered = ({ scopes }: Place) => scopes.some(may)
+  return (
+    <nav ref={menu} id={placesId} className="places" popover="auto" aria-label="Main">
+      <ul className="home">
+        <li>
+          <Link
+            to="/"
+            activeOptions={{ exact: true, includeSearch: false }}
+            onClick={() => menu.current?.hidePopover()}
+          >
+            <Icon name="overview" />
+            Overview
+          </Link>
+        </li>
+      </ul>
+      {groups
+        .map(({ name, places }) => ({ name, places: places.filter(isOffered) }))
+        .filter(({ places }) => places.length > 0)
+        .map((group) => (
+          <GroupView key={group.name} group={group} onChosen={() => menu.current?.hidePopover()} />
+        ))}
+      {children}
+    </nav>
+  )
+}
+
+const GroupView = ({ group, onChosen }: { readonly group: Group; readonly onChosen: () => void }) => {
+  const id = useId()
+  return (
+    <>
+      <p id={id} className="quiet">
+        {group.name}
+      </p>
+      <ul aria-labelledby={id}>
+        {group.places.map(({ icon, name, to }) => (
+          <li key={to}>
+            {/* Only addresses of screens get here. */}
+            <Link to={to as "/"} activeOptions={{ exact: false, includeSearch: false }} onClick={onChosen}>
+              <Icon name={icon} />
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}

@@ -1,0 +1,130 @@
+/** Signs in at the OIDC provider that the service trusts, or with an API token, once the service has accepted the token. */
+import { Cause, Effect, Exit, Redacted } from "effect"
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react"
+import type { SignInWays } from "../../../access/oidc/SignInProvider.ts"
+import { Mark } from "../look/Icon.tsx"
+import { FieldView } from "../parts/Fields.tsx"
+import { takeResponse } from "../service/Address.ts"
+import { inWords, tell } from "../service/Failures.ts"
+import { useBusy, useSession } from "../service/Hooks.ts"
+import { begin, finish, NotSignedIn, reachable, ways } from "../service/Provider.ts"
+import { inspect, perform } from "../service/Service.ts"
+import { signIn, type Tokens } from "../service/Session.ts"
+
+const token = { label: "API token", control: { kind: "input", type: "password" } } as const
+const keep = { label: "Stay signed in when this tab is reloaded", control: { kind: "flag" } } as const
+
+export const SignIn = () => {
+  const { reason } = useSession()
+  const [known, setKnown] = useState<SignInWays>()
+  const [fault, setFault] = useState<string>()
+  const [returned] = useState(takeResponse)
+  useEffect(() => {
+    document.title = "Sign in · Licensing"
+    void perform(returned === undefined ? Effect.void : finishing(returned)).then((exit) => {
+      if (Exit.isFailure(exit)) setFault(sentenceOf(exit.cause))
+      return perform(ways).then((found) => setKnown(Exit.isSuccess(found) ? found.value : {}))
+    })
+  }, [returned])
+  return (
+    <main className="sign-in">
+      <Mark />
+      <h1>Licensing console</h1>
+      {reason !== undefined && fault === undefined && (
+        <p role="alert" className="failed">
+          You are signed out. {inWords(reason)}
+        </p>
+      )}
+      {fault !== undefined && (
+        <p role="alert" className="failed">
+          {fault}
+        </p>
+      )}
+      {known === undefined ? (
+        <p role="status" className="waiting">
+          {returned === undefined ? "Loading…" : "Signing in…"}
+        </p>
+      ) : (
+        <Ways known={known} onFault={setFault} />
+      )}
+    </main>
+  )
+}
+
+const Ways = ({ known, onFault }: { readonly known: SignInWays; readonly onFault: (fault: string) => void }) => {
+  const [busy, track] = useBusy()
+  const isKept = useRef(false)
+  const { issuer, provider } = known
+  const kept = (
+    <div onChange={({ target }) => (isKept.current = (target as HTMLInputElement).checked)}>
+      <FieldView name="keep" field={keep} texts={isKept.current ? ["on"] : []} fault={undefined} />
+    </div>
+  )
+  if (issuer === undefined) return <TokenForm isKept={isKept}>{kept}</TokenForm>
+  const start = () =>
+    void track(perform(Effect.flatMap(reachable, (at) => begin(at, isKept.current)))).then(
+      (exit) => Exit.isFailure(exit) && onFault(sentenceOf(exit.cause))
+    )
+  return (
+    <>
+      {provider === undefined && (
+        <p role="alert" className="failed">
+          {new URL(issuer).host} cannot be reached: try again in a moment, or sign in with an API token.
+        </p>
+      )}
+      <button type="button" className="primary" aria-disabled={busy} onClick={busy ? undefined : start}>
+        Sign in at {new URL(issuer).host}
+      </button>
+      {kept}
+      <details open={provider === undefined}>
+        <summary>Sign in with an API token</summary>
+        <TokenForm isKept={isKept} />
+      </details>
+    </>
+  )
+}
+
+const TokenForm = (props: { readonly isKept: { readonly current: boolean }; readonly children?: ReactNode }) => {
+  const [fault, setFault] = useState<string>()
+  const [busy, track] = useBusy()
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    if (busy) return
+    const access = Redacted.make(String(new FormData(event.currentTarget).get("token")).trim())
+    void track(perform(inspect(access))).then((exit) => {
+      if (Exit.isSuccess(exit)) signIn({ access }, props.isKept.current)
+      else setFault(inWords(tell(exit.cause).message))
+    })
+  }
+  return (
+    <form className="form" onSubmit={submit} noValidate>
+      <FieldView name="token" field={token} texts={[]} fault={fault} />
+      {props.children}
+      <button type="submit" className={props.children === undefined ? "" : "primary"} aria-disabled={busy}>
+        {busy ? "Signing in…" : "Sign in"}
+      </button>
+      <small>The token stays in this tab and is gone when it closes.</small>
+    </form>
+  )
+}
+
+/** Signs in with what the provider said, unless the account may do nothing here. */
+const finishing = Effect.fnUntraced(function* (returned: NonNullable<ReturnType<typeof takeResponse>>) {
+  const tokens: Tokens = yield* finish(yield* reachable, returned)
+  const me = yield* Effect.catch(inspect(tokens.access), (error) =>
+    Effect.fail(
+      new NotSignedIn({ message: `The service does not accept this sign-in. ${tell(Cause.fail(error)).message}` })
+    )
+  )
+  if (me.scopes.length === 0) {
+    return yield* new NotSignedIn({
+      message: `You are ${me.name}, but this account may do nothing here: ask whoever manages accounts for a role.`
+    })
+  }
+  return signIn(tokens, returned.begun?.keep ?? false)
+})
+
+const sentenceOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  return error instanceof NotSignedIn ? error.message : inWords(tell(cause).message)
+}

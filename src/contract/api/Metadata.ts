@@ -1,0 +1,140 @@
+/**
+ * The free-form `metadata` object of most resources. Its limits keep rows, events and webhook bodies small:
+ * 16 KiB as JSON, 4 levels deep, 64 keys in total. The parsed value is passed on as it is, never copied key by key.
+ */
+import { Schema } from "effect"
+import { isStorable } from "./Text.ts"
+
+const bytesMax = 16_384
+const depthMax = 4
+const keysMax = 64
+const utf8 = new TextEncoder()
+
+export type Metadata = { readonly [key: string]: Schema.Json }
+
+/** What a walk over a metadata object has found. */
+interface Walk {
+  keys: number
+  /** No fewer than the object has as JSON: every character counts as an escape, every number as the longest one. */
+  bytes: number
+}
+
+const escapeBytes = 6
+const scalarBytes = 26
+/** Quotes, a colon and a comma. */
+const punctuationBytes = 4
+
+/** What is wrong with a metadata object, or undefined. Depth is bounded before anything recurses further. */
+const metadataFault = (metadata: Metadata): string | undefined => {
+  const walk: Walk = { keys: 0, bytes: 0 }
+  return (
+    valueFault(metadata, 1, walk) ??
+    (walk.bytes > bytesMax && utf8.encode(JSON.stringify(metadata)).length > bytesMax
+      ? `at most ${bytesMax} bytes of JSON`
+      : undefined)
+  )
+}
+
+const valueFault = (value: unknown, depth: number, walk: Walk): string | undefined => {
+  switch (typeof value) {
+    case "string":
+      walk.bytes += value.length * escapeBytes + punctuationBytes
+      return isStorable(value) ? undefined : "texts without NUL characters and lone surrogates"
+    case "number":
+      walk.bytes += scalarBytes
+      return Number.isFinite(value) ? undefined : "finite numbers"
+    case "boolean":
+      walk.bytes += scalarBytes
+      return undefined
+    case "object":
+      return value === null ? scalar(walk) : partsFault(value, depth, walk)
+    default:
+      return "JSON values"
+  }
+}
+
+const scalar = (walk: Walk) => {
+  walk.bytes += scalarBytes
+  return undefined
+}
+
+const partsFault = (value: object, depth: number, walk: Walk): string | undefined => {
+  if (depth > depthMax) return `at most ${depthMax} levels`
+  walk.bytes += punctuationBytes
+  if (!Array.isArray(value)) {
+    const names = Object.keys(value)
+    walk.keys += names.length
+    if (walk.keys > keysMax) return `at most ${keysMax} keys`
+    for (const name of names) {
+      if (!isStorable(name)) return "keys without NUL characters and lone surrogates"
+      walk.bytes += name.length * escapeBytes + punctuationBytes
+    }
+  }
+  const parts: ReadonlyArray<unknown> = Array.isArray(value) ? value : Object.values(value)
+  for (const part of parts) {
+    const fault = valueFault(part, depth + 1, walk)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+const isJson = Schema.is(Schema.Json)
+
+/** A key whose value is no JSON is named; that precedes every limit. */
+const metadataIssue = (metadata: Metadata): Schema.FilterOutput => {
+  const fault = metadataFault(metadata)
+  if (fault === undefined) return undefined
+  const wrong = Object.keys(metadata).filter((name) => !isJson(metadata[name]))
+  return wrong.length > 0
+    ? wrong.map((name) => ({ path: [name], issue: "Expected JSON value" }))
+    : `Expected metadata with ${fault}`
+}
+
+/**
+ * One walk checks the whole object. As a record, whose members the schema library decodes and copies one by one, an object of
+ * 64 keys took four times as long.
+ */
+export const Metadata = Schema.declare(
+  (value: unknown): value is Metadata => typeof value === "object" && value !== null && !Array.isArray(value),
+  { expected: "object", jsonType: "object", toCodecJson: () => undefined }
+)
+  .check(
+    Schema.makeFilter(metadataIssue, {
+      toJsonSchema: () => ({ type: "object" }),
+      description:
+        "A free-form JSON object: at most 16 KiB, 4 levels deep, 64 keys; no key is __proto__ or has a backslash or NUL."
+    })
+  )
+  .annotate({ identifier: "Metadata" })
+
+/** Metadata filters in one query. */
+const filtersMax = 10
+
+/** Query parameters `metadata[key]=value`: only records whose metadata has these values. */
+export interface MetadataFilter {
+  readonly [parameter: `metadata[${string}]`]: string
+}
+
+/** The query of a list that takes `metadata[key]=value` besides its other parameters. */
+export const withMetadataFilter = <const S extends Schema.Struct<Schema.Struct.Fields>>(query: S) =>
+  Schema.StructWithRest(query, [
+    Schema.Record(
+      Schema.TemplateLiteral(["metadata[", Schema.String, "]"]),
+      Schema.String.check(
+        Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
+      )
+    )
+  ]).check(
+    Schema.makeFilter((parameters: object) => {
+      const names = Object.keys(parameters).filter(isMetadataParameter)
+      const unstorable = names.find((name) => !isStorable(name))
+      if (unstorable !== undefined)
+        return { path: [unstorable], issue: "Expected a key without NUL characters and lone surrogates" }
+      return names.length > filtersMax
+        ? { path: [names[filtersMax]!], issue: `Expected at most ${filtersMax} keys` }
+        : undefined
+    })
+  )
+
+/** Whether a query parameter filters by metadata. */
+export const isMetadataParameter = (name: string): boolean => name.startsWith("metadata[") && name.endsWith("]")

@@ -1,0 +1,28 @@
+/**
+ * Looks up whether a path's id exists. It is needed if the body is invalid: an unknown id is refused before a fault in
+ * the body.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+
+export class PathIds extends Context.Service<
+  PathIds,
+  {
+    /** Whether the table has a row with this id. */
+    exists(table: string, id: string): Effect.Effect<boolean>
+  }
+>()("licensing/contract/api/PathIds") {
+  static readonly layer = Layer.effect(
+    PathIds,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      const exists = Effect.fn("PathIds.exists")(function* (table: string, id: string) {
+        const rows = yield* sql`SELECT 1 FROM ${sql(table)} WHERE id = ${id}`
+        return rows.length > 0
+      }, Effect.orDie)
+
+      return PathIds.of({ exists })
+    })
+  )
+}

@@ -1,0 +1,50 @@
+/**
+ * Facts about the current request, for envelopes, events and logs. The server's outermost middleware sets it once;
+ * outside a request the default applies.
+ */
+import { Context, type Tracer } from "effect"
+import type { Code } from "./ErrorCode.ts"
+
+/** The state of one rate limit that counts the request. */
+export interface RateLimitState {
+  readonly name: string
+  readonly perMinute: number
+  readonly remaining: number
+  /** Seconds until more is admitted. */
+  readonly resetSeconds: number
+}
+
+/** Facts about a call with a license key, collected while it is handled, for the record of refused calls. */
+export interface RuntimeCall {
+  readonly licenseId: string
+  /** The name of the operation in its group. */
+  readonly operation: string
+  /** What identifies the device. Used for a look-up and never stored. */
+  binding?: { readonly kind: string; readonly key: string }
+  /** SHA-256 of a lease token. */
+  leaseTokenHash?: string
+  featureCode?: string
+}
+
+export interface RequestContext {
+  /** `req_…`, or the caller's own `X-Request-Id` if it is well-formed. */
+  readonly requestId: string
+  /** The client's address; behind a trusted proxy, the address that the proxy saw. */
+  readonly clientAddress: string | undefined
+  /** Added during admission, read when the response headers are made. If the request is rate limited, the last one refused it. */
+  limits?: Array<RateLimitState>
+  /** The code of the refusal: set when the refusal is encoded, counted when the response is sent. */
+  refused?: Code
+  /** Set if an event records the refusal. */
+  isRefusalRecorded?: boolean
+  /** The authenticated caller: the id of an API key, or an OIDC subject. */
+  actor?: string
+  /** Set once the license key of a runtime call has been found. */
+  runtimeCall?: RuntimeCall
+  /** The span of a sampled request. */
+  span?: Tracer.Span
+}
+
+export const RequestContext = Context.Reference<RequestContext>("licensing/contract/api/RequestContext", {
+  defaultValue: () => ({ requestId: "req_none", clientAddress: undefined })
+})

@@ -1,0 +1,34 @@
+/** Answers requests while the service starts, which takes as long as its database does: it is alive, and not ready. */
+import type { RequestListener, ServerResponse } from "node:http"
+import { Clock, Effect } from "effect"
+import { errorEnvelope, refuse } from "../../contract/api/Failure.ts"
+import { Identifiers } from "../../contract/api/Identifier.ts"
+import { metaOf } from "../../contract/api/Meta.ts"
+
+const starting = refuse("NOT_READY", "The service is starting: send the request again in a moment.", "starting")
+
+/** Makes a listener that reports the service as alive at the liveness probes, and answers 503 to everything else. */
+export const makeStartingListener = Effect.gen(function* () {
+  const identifiers = yield* Identifiers
+  const context = yield* Effect.context<never>()
+  const meta = Effect.all([identifiers.make("request"), Clock.currentTimeMillis])
+  return ((request, response) => {
+    const [id, now] = Effect.runSyncWith(context)(meta)
+    const { method = "", url = "" } = request
+    const isLiveness = (method === "GET" || method === "HEAD") && (url === "/healthz" || url === "/health")
+    const body = isLiveness ? { data: { status: "ok" }, meta: metaOf(id, now) } : errorEnvelope(starting, id, now)
+    send(response, id, isLiveness ? 200 : 503, method === "HEAD" ? "" : JSON.stringify(body))
+  }) satisfies RequestListener
+})
+
+const send = (response: ServerResponse, id: string, status: 200 | 503, body: string): void => {
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(body)),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-request-id": id,
+    ...(status === 503 && { "retry-after": "1" })
+  })
+  response.end(body)
+}

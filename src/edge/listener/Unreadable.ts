@@ -1,0 +1,52 @@
+/** Refuses input that never becomes a request: malformed HTTP, and CONNECT, which asks for a tunnel. */
+import { type Server, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import { Clock, Effect } from "effect"
+import { errorEnvelope, type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { Identifiers } from "../../contract/api/Identifier.ts"
+import { isClosing } from "./Connections.ts"
+import { responseOn } from "./NodeParts.ts"
+
+// A socket destroyed at once would reset the connection before the client has read the response.
+const destroyDelayMillis = 500
+
+/** Responds on the server's connections. `headBytesMax` is the largest head that the server reads. */
+export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, headBytesMax: number) {
+  const identifiers = yield* Identifiers
+  const context = yield* Effect.context<never>()
+  const respond = (socket: Duplex, status: 400 | 405, refusal: Refusal): void => {
+    const envelope = Effect.flatMap(identifiers.make("request"), (id) =>
+      Effect.map(Clock.currentTimeMillis, (now) => ({ id, body: JSON.stringify(errorEnvelope(refusal, id, now)) }))
+    )
+    const { id, body } = Effect.runSyncWith(context)(envelope)
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\nContent-Type: application/json\r\n` +
+        `Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n${status === 405 ? "Allow: \r\n" : ""}` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+    )
+    setTimeout(() => socket.destroy(), destroyDelayMillis).unref()
+  }
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // Bytes after the last request of a connection are ignored (RFC 9112, 9.6); the request itself still gets its response.
+    if (error.code === "HPE_CLOSED_CONNECTION" || isClosing(socket)) return
+    if (mayRespond(socket)) respond(socket, 400, refusalOf(error, headBytesMax))
+    else socket.destroy(error)
+  })
+  server.on("connect", (_request, socket) => {
+    // The client may disconnect before it has the response.
+    socket.on("error", () => socket.destroy())
+    respond(socket, 405, noProxy)
+  })
+})
+
+const noProxy = refuse("METHOD_NOT_ALLOWED", "The service is not a proxy: send requests directly, without CONNECT.")
+
+/** Not after a reset, and not in the middle of another response. */
+const mayRespond = (socket: Duplex): boolean => socket.writable && responseOn(socket)?.headersSent !== true
+
+const refusalOf = ({ code }: NodeJS.ErrnoException, headBytesMax: number) =>
+  code === "HPE_HEADER_OVERFLOW"
+    ? refuse("BAD_REQUEST", `The request's head is larger than ${headBytesMax} bytes: shorten the path or the headers.`)
+    : code === "ERR_HTTP_REQUEST_TIMEOUT"
+      ? refuse("BAD_REQUEST", "The request did not arrive in time: send it again.")
+      : refuse("BAD_REQUEST", "The request is not valid HTTP: check its request line and headers.")

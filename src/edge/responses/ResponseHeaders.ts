@@ -1,0 +1,72 @@
+/** The headers of every response. Headers that an operation sets itself take precedence. */
+import type { RateLimitState, RequestContext } from "../../contract/api/RequestContext.ts"
+import type { RequestHead } from "../../contract/api/RequestHead.ts"
+import type { Cors } from "./Cors.ts"
+
+// Responses are data for programs: no cache stores them, no browser renders or runs them, no page frames or embeds them.
+const always = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff"
+}
+
+// A year, the shortest time that browsers' preload lists accept. It covers the host and its subdomains, not sibling domains.
+const overTls = { "strict-transport-security": "max-age=31536000; includeSubDomains" }
+
+// Pages load scripts as files and connect to this service only. The documentation site sets colors of code in style attributes.
+const ofPages = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin"
+}
+
+const runtimePaths = "/api/v1/license/"
+const challenges = { runtime: 'License realm="licensing"', management: 'Bearer realm="licensing"' }
+
+// Seconds until a retry, if the refusal itself sets no other time.
+export const retryAfter = "1"
+
+/** A response before the common headers are added. */
+export interface BareResponse {
+  readonly status: number
+  /** The headers that the operation sets itself. */
+  readonly headers: { readonly [name: string]: string }
+}
+
+/** `baseUrl` is the service's public address, if configured. */
+export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => {
+  const fixed: Record<string, string> = baseUrl?.startsWith("https:") ? { ...always, ...overTls } : always
+  return (
+    request: RequestHead,
+    { headers: own, status }: BareResponse,
+    { limits, requestId }: RequestContext,
+    stopping: boolean
+  ): Record<string, string> => {
+    const headers: Record<string, string> = { ...fixed, ...cors.headersOf(request), ...own, "x-request-id": requestId }
+    if (limits !== undefined) addLimits(headers, limits, status)
+    if (status === 401)
+      headers["www-authenticate"] ??= request.url.startsWith(runtimePaths) ? challenges.runtime : challenges.management
+    if (status === 429 || status === 503) headers["retry-after"] ??= retryAfter
+    if (headers["content-type"]?.startsWith("text/html")) Object.assign(headers, ofPages, own)
+    // A client that keeps its connection open would send the next request to a stopped server.
+    if (stopping) headers["connection"] = "close"
+    return headers
+  }
+}
+
+/** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10): the state of each limit that counted the request. */
+const addLimits = (headers: Record<string, string>, limits: ReadonlyArray<RateLimitState>, status: number): void => {
+  let policies = ""
+  let states = ""
+  for (const { name, perMinute, remaining, resetSeconds } of limits) {
+    const comma = policies === "" ? "" : ", "
+    policies += `${comma}"${name}";q=${perMinute};w=60`
+    states += `${comma}"${name}";r=${remaining};t=${resetSeconds}`
+  }
+  headers["ratelimit-policy"] = policies
+  headers["ratelimit"] = states
+  if (status === 429) headers["retry-after"] ??= String(limits.at(-1)?.resetSeconds ?? retryAfter)
+}

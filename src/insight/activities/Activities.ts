@@ -1,0 +1,93 @@
+/**
+ * Reads the feed. Events and refused calls are merged by their number, in bounded scans, so a page has a bounded cost even for
+ * a filter that matches few rows. Where the scans end before the page is full, the next page continues there.
+ */
+import { Context, Effect, Layer } from "effect"
+import { CurrentProducts } from "../../access/CurrentActor.ts"
+import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { limitDefault, type Page } from "../../contract/api/Paging.ts"
+import { ReportsDatabase } from "../reports/model/ReportsDatabase.ts"
+import type { Activity, ActivityFilter } from "./Activity.ts"
+import { scanEvents } from "./EventScan.ts"
+import { scanRefusals } from "./RefusalScan.ts"
+import { resourceIdsOf, scanPeriod, sequenceRanges } from "./ScanRange.ts"
+
+/** Rows that a scan reads of each of the two tables: a few milliseconds. */
+const rowsMax = 1_500
+/** Scans for one page. */
+const scansMax = 50
+
+interface ActivityQuery extends ActivityFilter {
+  readonly limit?: number
+  /** Only activities with lower sequence numbers. */
+  readonly cursor?: number
+}
+
+export class Activities extends Context.Service<
+  Activities,
+  {
+    /** Newest first. A page that is not full is the last one only if it has no `next`. */
+    list(query: ActivityQuery): Effect.Effect<Page<Activity, number>, Refusal<"INVALID_QUERY">>
+  }
+>()("licensing/insight/activities/Activities") {
+  static readonly layer = Layer.effect(
+    Activities,
+    Effect.gen(function* () {
+      const { snapshot, sql } = yield* ReportsDatabase
+
+      const scan = Effect.fnUntraced(function* (filter: ActivityFilter, limit: number, cursor: number | undefined) {
+        const products = yield* CurrentProducts
+        const resourceIds = yield* resourceIdsOf(sql, filter)
+        const ranges = yield* sequenceRanges(sql, scanPeriod(filter))
+        const items: Array<Activity> = []
+        let below = cursor
+        for (let scans = 0; scans < scansMax && items.length <= limit && below !== 0; scans++) {
+          // The extra row only shows that there is a next page.
+          const missing = limit + 1 - items.length
+          // The first scan is short: most filters match most rows.
+          const query = {
+            filter,
+            products,
+            resourceIds,
+            ranges,
+            below,
+            limit: missing,
+            rowsMax: scans === 0 ? missing : rowsMax
+          }
+          const events = yield* scanEvents(sql, query)
+          const refusals = yield* scanRefusals(sql, query)
+          const floor = Math.max(events.floor, refusals.floor)
+          const rows = [...events.rows, ...refusals.rows].filter(({ sequence }) => sequence >= floor)
+          items.push(...rows.sort((a, b) => b.sequence - a.sequence).slice(0, missing))
+          below = floor
+        }
+        const next = items.length > limit ? items[limit - 1]!.sequence : below
+        const page: Page<Activity, number> = { items: items.slice(0, limit), ...(next ? { next } : undefined) }
+        return page
+      })
+
+      return Activities.of({
+        list: Effect.fn("Activities.list")(function* ({ limit = limitDefault, cursor, ...filter }) {
+          yield* refuseContradictions(filter)
+          return yield* snapshot(scan(filter, limit, cursor))
+        })
+      })
+    })
+  )
+}
+
+const refuseContradictions = ({ from, result_class, status_code, to }: ActivityFilter) => {
+  if (from !== undefined && to !== undefined && from >= to)
+    return Effect.fail(
+      refuse("INVALID_QUERY", "The period does not end after it begins: choose a from that is earlier than to.", "to")
+    )
+  return status_code !== undefined && result_class !== undefined && status_code < 400 !== (result_class === "succeeded")
+    ? Effect.fail(
+        refuse(
+          "INVALID_QUERY",
+          "No call has this status_code and this result_class: leave one of them out.",
+          "status_code"
+        )
+      )
+    : Effect.void
+}

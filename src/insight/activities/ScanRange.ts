@@ -1,0 +1,95 @@
+/**
+ * Narrows a scan of the feed to ranges of sequence numbers and to the resources of matching events. It only makes the scan
+ * shorter: each row is checked against the whole filter afterwards.
+ */
+import { Effect, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import { PositiveCount } from "../../contract/api/Int64.ts"
+import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import { decodeRows } from "../../platform/postgres/queries/Sql.ts"
+import type { ActivityFilter } from "./Activity.ts"
+
+/** Resources that are looked up one by one; for more, the feed itself is scanned. */
+const resourcesMax = 200
+
+/** Event sequence numbers, both ends included; the newest range has no end. */
+export interface SequenceRange {
+  readonly from: number
+  readonly to: number | undefined
+}
+
+const decodeIds = decodeRows(Schema.Struct({ id: Schema.String }))
+const decodeBounds = decodeRows(
+  Schema.Struct({
+    indexed: Schema.optionalKey(PositiveCount),
+    first: Schema.optionalKey(PositiveCount),
+    last: Schema.optionalKey(PositiveCount)
+  })
+)
+
+/** The resource ids of events that match the filter; undefined where they are too many or the filter names no resource. */
+export const resourceIdsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filter: ActivityFilter) {
+  const { customer_id, device_id, license_id, order_id, subscription_id } = filter
+  if (license_id !== undefined) return [license_id]
+  const resources =
+    device_id !== undefined
+      ? sql`SELECT license_id AS id FROM devices WHERE id = ${device_id}`
+      : order_id !== undefined
+        ? sql`SELECT ${order_id}::text AS id UNION ALL SELECT id FROM licenses WHERE order_id = ${order_id}`
+        : subscription_id !== undefined
+          ? sql`
+              SELECT ${subscription_id}::text AS id
+              UNION ALL SELECT id FROM licenses WHERE subscription_id = ${subscription_id}
+              UNION ALL SELECT id FROM orders WHERE subscription_id = ${subscription_id}`
+          : customer_id !== undefined
+            ? sql`
+                SELECT ${customer_id}::text AS id
+                UNION ALL SELECT id FROM licenses WHERE customer_id = ${customer_id}
+                UNION ALL SELECT id FROM orders WHERE customer_id = ${customer_id}
+                UNION ALL SELECT id FROM subscriptions WHERE customer_id = ${customer_id}`
+            : undefined
+  if (resources === undefined) return undefined
+  const rows = yield* decodeIds(sql`SELECT id FROM (${resources}) AS resources LIMIT ${resourcesMax + 1}`)
+  return rows.length > resourcesMax ? undefined : rows.map(({ id }) => id)
+})
+
+interface Period {
+  readonly from?: number
+  readonly to?: number
+}
+
+/** The ranges that contain the events of a period, newest first. Without a period one range contains all events. */
+export const sequenceRanges = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, period: Period) {
+  const { from, to } = period
+  if (from === undefined && to === undefined) return [{ from: 1, to: undefined }]
+  const [bounds] = yield* decodeBounds(sql`
+    SELECT max(last_sequence) AS indexed, min(first_sequence) FILTER (WHERE ${overlaps(sql, period)}) AS first,
+      max(last_sequence) FILTER (WHERE ${overlaps(sql, period)}) AS last
+    FROM event_spans`)
+  const { first, last, indexed = 0 } = bounds ?? {}
+  const newest: SequenceRange = { from: indexed + 1, to: undefined }
+  return first === undefined || last === undefined ? [newest] : [newest, { from: first, to: last }]
+})
+
+const overlaps = (sql: SqlClient.SqlClient, { from, to }: Period) =>
+  sql.and([
+    from === undefined ? sql`TRUE` : sql`last_at >= ${instant(from)}`,
+    to === undefined ? sql`TRUE` : sql`first_at < ${instant(to)}`
+  ])
+
+/** Crockford's alphabet: a character's index is its value. */
+const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+const ownRequestId = /^req_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+const hourMillis = 3_600_000
+
+/** The filter's period, or the hours around the time that the service generated the filter's request id. */
+export const scanPeriod = ({ from, request_id, to }: ActivityFilter): Period => {
+  if (request_id === undefined || !ownRequestId.test(request_id)) {
+    return { ...(from === undefined ? undefined : { from }), ...(to === undefined ? undefined : { to }) }
+  }
+  const generatedAt = [...request_id.slice(4, 14)].reduce((millis, digit) => millis * 32 + digits.indexOf(digit), 0)
+  return {
+    from: Math.max(from ?? 0, generatedAt - hourMillis),
+    to: Math.min(to ?? generatedAt + hourMillis, generatedAt + hourMillis)
+  }
+}

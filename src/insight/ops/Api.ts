@@ -1,0 +1,36 @@
+/** The operations for operators. */
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Idempotency } from "../../access/idempotency/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../../access/Management.ts"
+import { Data } from "../../contract/api/Envelope.ts"
+import { Decoding } from "../../contract/api/Requests.ts"
+import { WebhookHealth } from "../../ledger/webhooks/WebhookHealth.ts"
+import { OpsErrors, OpsSummary } from "./Ops.ts"
+
+export class OpsApi extends HttpApiGroup.make("ops")
+  .add(
+    HttpApiEndpoint.get("webhookHealth", "/ops/webhook-health", { success: Data(WebhookHealth) }).annotateMerge(
+      operation({ id: "getWebhookHealth", summary: "Get the health of webhook deliveries", scopes: ["ops:read"] })
+    ),
+    HttpApiEndpoint.get("summary", "/ops/summary", { success: Data(OpsSummary) }).annotateMerge(
+      operation({
+        id: "getOpsSummary",
+        summary: "Summarize records and worker statuses",
+        scopes: ["ops:read"]
+      })
+    ),
+    HttpApiEndpoint.get("errors", "/ops/errors", { success: Data(OpsErrors) }).annotateMerge(
+      operation({
+        id: "getOpsErrors",
+        summary: "List recent errors",
+        description:
+          "For the node that responds, since its start: refused requests by code, and the last requests that failed inside " +
+          "the service. The log has the cause, under the request id.",
+        scopes: ["ops:read"]
+      })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(OpenApi.Description, "The operator's view.") {}

@@ -1,0 +1,57 @@
+/** The schemas of the operations for operators. All statuses are present: one without licenses has a zero. */
+import { Schema } from "effect"
+import { statuses } from "../../contract/api/ErrorCode.ts"
+import { Count } from "../../contract/api/Int64.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { DeviceStatus } from "../../licensing/model/Device.ts"
+import { LicenseStatus } from "../../licensing/model/License.ts"
+
+const byStatus = <S extends string>(...names: ReadonlyArray<S>) =>
+  Schema.Struct({
+    total: Count,
+    ...(Object.fromEntries(names.map((name) => [name, Count])) as { readonly [K in S]: typeof Count })
+  })
+
+const WorkerState = Schema.Struct({
+  name: Schema.String.annotate({ description: "The name of the worker." }),
+  status: Schema.Literals(["ok", "failing", "dead"]).annotate({
+    description: "dead: it crashed or its pass is stuck, and no pass has succeeded since."
+  }),
+  started_at: Timestamp,
+  last_success_at: Schema.optionalKey(Timestamp),
+  last_failure_at: Schema.optionalKey(Timestamp),
+  failures: Count.annotate({ description: "Failed passes since the last success." }),
+  passes: Count,
+  deaths: Count.annotate({ description: "The number of crashes; the service restarts the worker after each." })
+}).annotate({ identifier: "WorkerState" })
+
+export const OpsSummary = Schema.Struct({
+  licenses: byStatus(...LicenseStatus.literals).annotate({
+    description:
+      "By the status at this moment, also where the stored one is not updated yet. Each node counts licenses, devices, products and customers once a minute."
+  }),
+  devices: byStatus(...DeviceStatus.literals),
+  leases: Schema.Struct({ live: Count }),
+  products: Count,
+  customers: Count,
+  event_sequence: Count.annotate({ description: "Sequence number of the newest event." }),
+  workers: Schema.Array(WorkerState).annotate({ description: "The workers of the node that responds." })
+}).annotate({ identifier: "OpsSummary" })
+export type OpsSummary = typeof OpsSummary.Type
+
+const codes = Object.keys(statuses) as ReadonlyArray<keyof typeof statuses>
+
+export const OpsErrors = Schema.Struct({
+  since: Timestamp.annotate({ description: "The start of the counts: when the node that responds started." }),
+  recent: Schema.Array(
+    Schema.Struct({
+      request_id: Schema.String,
+      occurred_at: Timestamp,
+      method: Schema.String,
+      route: Schema.optionalKey(Schema.String),
+      code: Schema.Literals(codes).annotate({ description: "The code of the refusal, or INTERNAL_ERROR." })
+    }).annotate({ identifier: "OpsError" })
+  ).annotate({ description: "The last requests that failed inside the service, newest first. The log has the cause." }),
+  counts: Schema.Record(Schema.String, Count).annotate({ description: "Refused requests by error code." })
+}).annotate({ identifier: "OpsErrors" })
+export type OpsErrors = typeof OpsErrors.Type

@@ -1,0 +1,150 @@
+/**
+ * Creates large exports in the background. Each piece is stored together with the progress, so after a crash another node continues
+ * after the last piece. A node that lost its lease finds a newer attempt and writes no more. Old exports are deleted.
+ */
+import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { Settings } from "../../../platform/config/Config.ts"
+import { instant } from "../../../platform/postgres/driver/Parameters.ts"
+import { mayPause } from "../../../platform/postgres/driver/Transactions.ts"
+import { isErasureMark, readErasureMark } from "../../../platform/postgres/queries/ErasureMark.ts"
+import { transaction } from "../../../platform/postgres/queries/Sql.ts"
+import { sendHeartbeat } from "../../../platform/workers/PassHeartbeat.ts"
+import { ReportsDatabase } from "../model/ReportsDatabase.ts"
+import { PdfPrinting } from "../pdf/PdfPrinting.ts"
+import { wholePiece } from "./ExportContent.ts"
+import { claimExport, completeExport, type ExportRow, failExport, requestSequence, writePiece } from "./ExportStore.ts"
+import { type LedgerPosition, ledgerStart, makeLedgerPieces, positionAfter } from "./LedgerPieces.ts"
+import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
+
+/** Ledger rows of a piece: about 0.7 MB as CSV. */
+const pieceRows = 2_000
+/** The maximum of rows of a report that is read into memory as a whole. */
+const wholeRowsMax = 200_000
+// A piece takes a second at most. A worker without progress for so long has crashed.
+const leaseMillis = 60_000
+/** Attempts after which an export fails: the cause is in the export itself. */
+const attemptsMax = 5
+const dayMillis = 86_400_000
+
+export class ExportWorker extends Context.Service<
+  ExportWorker,
+  {
+    /** Creates all pending exports, and deletes those past their retention. */
+    readonly pass: Effect.Effect<void, unknown>
+    /** Claims one export and stores its next piece. False if there is none. */
+    readonly step: Effect.Effect<boolean, unknown>
+  }
+>()("licensing/insight/reports/exports/ExportWorker") {
+  static readonly layer = Layer.effect(
+    ExportWorker,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const reports = yield* ReportsDatabase
+      const printing = yield* PdfPrinting
+      const { exportRetentionDays } = yield* Settings
+      const inTransaction = transaction(sql)
+      const times = Effect.map(Clock.currentTimeMillis, (now) => ({ now, until: now + leaseMillis }))
+
+      const ledgerOf = (row: ExportRow) =>
+        Effect.map(
+          Effect.flatMap(requestSequence(sql, row.id), (since) => makeLedgerPieces(row, since)),
+          (pieceFrom) => (position: LedgerPosition) => reports.snapshot(pieceFrom(reports.sql, position, pieceRows))
+        )
+
+      const pieceOf = Effect.fnUntraced(function* (row: ExportRow) {
+        if (row.report_kind === "usage-ledger") {
+          const pieceFrom = yield* ledgerOf(row)
+          return { row, piece: yield* pieceFrom(positionOf(row)), mark: undefined }
+        }
+        const asOfNow = { ...row, generated_at: yield* Clock.currentTimeMillis }
+        const { mark, piece } = yield* reports.snapshot(
+          Effect.all({
+            mark: readErasureMark(reports.sql),
+            piece: wholePiece(reports.sql, asOfNow, wholeRowsMax)
+          })
+        )
+        return { row: asOfNow, piece: yield* storedPiece(piece), mark }
+      })
+
+      /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
+      const store = (row: ExportRow, piece: StoredPiece, mark?: number) =>
+        Effect.gen(function* () {
+          // Figures that were read before an erasure are read again, when the lease has ended.
+          if (mark !== undefined && !(yield* isErasureMark(sql, mark))) return undefined
+          // Digests may be computed and a pdf printed within the last transaction, which locks only its export.
+          if (piece.last) yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
+          const at = yield* times
+          const written = yield* writePiece(sql, row, piece, at)
+          yield* sendHeartbeat
+          if (written !== undefined && piece.last)
+            yield* completeExport(sql, printing, written, { now: at.now, digests: piece.digests })
+          return piece.last ? undefined : written
+        }).pipe(inTransaction)
+
+      // A retry would be refused again.
+      const failWith = (row: ExportRow) => (refusal: { readonly message: string }) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          Effect.as(failExport(sql, row, refusal.message, now), undefined)
+        )
+
+      const next = (row: ExportRow) =>
+        pieceOf(row).pipe(
+          Effect.flatMap(({ mark, piece, row }) => store(row, piece, mark)),
+          Effect.catch(failWith(row))
+        )
+
+      /** The pieces of a ledger export. While one is stored, the next one is made. */
+      const ledgerPieces = (row: ExportRow) =>
+        Effect.map(ledgerOf(row), (pieceFrom) =>
+          Stream.paginate(positionOf(row), (position) =>
+            Effect.map(pieceFrom(position), (piece) => {
+              const next = piece.last ? Option.none<LedgerPosition>() : Option.some(positionAfter(position, piece))
+              return [[piece], next] as const
+            })
+          ).pipe(Stream.buffer({ capacity: 1 }))
+        ).pipe(Stream.unwrap)
+
+      /** Creates an export to its end, or until another node takes it over. */
+      const finish = Effect.fnUntraced(function* (claimed: ExportRow) {
+        if (claimed.report_kind !== "usage-ledger") return yield* next(claimed)
+        let row = claimed
+        const storeNext = Effect.fnUntraced(function* (piece: StoredPiece) {
+          const written = yield* store(row, piece)
+          if (written !== undefined) row = written
+          return written !== undefined
+        })
+        yield* ledgerPieces(claimed).pipe(Stream.mapEffect(storeNext), Stream.takeWhile(Boolean), Stream.runDrain)
+        return undefined
+      })
+
+      const claim = Effect.gen(function* () {
+        const { now, until } = yield* times
+        const row = yield* claimExport(sql, now, until)
+        if (row === undefined || row.attempts <= attemptsMax) return row
+        yield* Effect.logError("An export was given up.", { export: row.id })
+        yield* failExport(sql, row, "The export could not be made: tell the operator its id.", now)
+        return undefined
+      })
+
+      const pass = Effect.gen(function* () {
+        for (let row = yield* claim; row !== undefined; row = yield* claim) {
+          yield* Effect.catch(finish(row), failWith(row))
+        }
+        const now = yield* Clock.currentTimeMillis
+        yield* sql`
+          DELETE FROM report_exports WHERE created_at < ${instant(now - exportRetentionDays * dayMillis)}
+            AND status IN ('completed', 'failed')`
+      })
+      const step = Effect.flatMap(claim, (row) =>
+        row === undefined ? Effect.succeed(false) : Effect.as(next(row), true)
+      )
+
+      return ExportWorker.of({ pass, step })
+    })
+  ).pipe(Layer.provide(PdfPrinting.layer))
+}
+
+/** Where the next piece of a ledger export begins. The digests of pieces that another node has stored are unknown. */
+const positionOf = ({ chunks_done, collected, rows }: ExportRow): LedgerPosition =>
+  chunks_done === 0 ? ledgerStart : { collected, rows, isFirst: false, digests: undefined }

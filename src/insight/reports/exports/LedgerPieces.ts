@@ -1,0 +1,172 @@
+/**
+ * An export of the ledger, piece by piece: reads rows, formats them as JSON and CSV, and compresses them. Each page of rows is
+ * formatted as soon as it is read, and little is kept of it: decision 0027 has the measurements.
+ */
+import { Effect, Option, Stream } from "effect"
+import type { SqlClient } from "effect/sql"
+import { csvLine } from "../../../contract/api/Csv.ts"
+import { columns } from "../../../platform/postgres/driver/Parameters.ts"
+import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
+import { ledgerCondition, ledgerTables } from "../usage/LedgerRows.ts"
+import { type ExportRequest, ofToken } from "./ExportContent.ts"
+import { makeLedgerChanges } from "./LedgerChanges.ts"
+import { makeLedgerLinks, type OwnRow, ownColumns } from "./LedgerLinks.ts"
+import { ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
+import { isPlainRow, type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
+import { emptyDigests, extendDigests, type RunningDigests } from "./RunningDigests.ts"
+import { type StoredChunk, type StoredPiece, storedChunk } from "./StoredPiece.ts"
+
+/** Rows that are read by one statement. Of fewer, the statements cost more; more live too long for V8's young generation. */
+const readRows = 1_000
+/** Rows that are formatted without a pause and stored as one chunk: a millisecond, then requests run. */
+const groupRows = 200
+
+/** The rows of one statement. */
+interface Page {
+  readonly rows: ReadonlyArray<LedgerRow>
+  /** The sequence number of the last row. */
+  readonly collected: number
+  /** Whether no rows follow. */
+  readonly last: boolean
+}
+
+/** Where a piece begins. */
+export interface LedgerPosition {
+  /** The sequence number of the last row before it. */
+  readonly collected: number
+  /** The number of rows before it. */
+  readonly rows: number
+  readonly isFirst: boolean
+  /** The digests of all before it, if known. */
+  readonly digests: RunningDigests | undefined
+}
+
+export const ledgerStart: LedgerPosition = { collected: 0, rows: 0, isFirst: true, digests: emptyDigests }
+
+/** The position after a piece. */
+export const positionAfter = ({ rows }: LedgerPosition, piece: StoredPiece): LedgerPosition => ({
+  collected: piece.collected,
+  rows: rows + piece.rows,
+  isFirst: false,
+  digests: piece.digests
+})
+
+/**
+ * Returns the function that makes a piece of at most `rowsMax` rows, in one snapshot of the database. `since`: the sequence number
+ * of the event of the request: rows show the links of their licenses at that time. Without it, all rows must be read in one
+ * snapshot.
+ */
+export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequest, since?: number) {
+  const filter = { ...(yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))), ...ofToken(request) }
+  const head = yield* ledgerHead(request)
+  const { before, follow } = makeLedgerChanges(since)
+  const withLinks = makeLedgerLinks()
+  const withCsv = request.format === "csv"
+
+  const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, collected: number, rowsMax: number) {
+    const limit = Math.min(rowsMax, readRows)
+    const own = (yield* sql`
+      SELECT ${sql.literal(ownColumns)} FROM ${tables(sql, filter)}
+      WHERE ${matching(sql, filter, Array.from(before.keys()))}
+        AND u.sequence > ${collected} AND u.sequence <= ${request.ledger_last}
+      ORDER BY u.sequence LIMIT ${limit}`.values) as never as ReadonlyArray<OwnRow>
+    const rows = yield* withLinks(sql, own)
+    const page: Page = {
+      rows:
+        before.size === 0 ? rows : rows.map((row) => asRequested(row, before)).filter((row) => matches(row, filter)),
+      collected: rows.at(-1)?.[0] ?? collected,
+      last: rows.length < limit
+    }
+    return page
+  })
+
+  /** The pages of a piece. While one is formatted, the next one is read. */
+  const pages = (sql: SqlClient.SqlClient, from: LedgerPosition, rowsMax: number) =>
+    Stream.paginate({ collected: from.collected, rowsMax }, ({ collected, rowsMax }) =>
+      Effect.map(read(sql, collected, rowsMax), (page) => {
+        const next = { collected: page.collected, rowsMax: rowsMax - readRows }
+        return [[page], page.last || next.rowsMax <= 0 ? Option.none<typeof next>() : Option.some(next)] as const
+      })
+    ).pipe(Stream.buffer({ capacity: 1 }))
+
+  /** Adds some rows to a piece. The JSON is not stored if it can be restored from the CSV. */
+  const add = (piece: PieceInProgress, rows: ReadonlyArray<LedgerRow>, last: boolean) => {
+    const { digests, isFirst, rows: rowsBefore } = piece.position
+    const arePlain = withCsv && rows.every(isPlainRow)
+    const comma = rowsBefore > 0 && rows.length > 0 ? "," : ""
+    const figures = `${isFirst ? head : ""}${comma}${ledgerJson(rows)}${last ? ledgerTail : ""}`
+    const lines = Buffer.from(withCsv ? `${isFirst ? csvLine(ledgerFields) : ""}${ledgerCsv(rows, arePlain)}` : "")
+    // Without rows there is no file chunk at whose position the tail would be restored.
+    const isReadable = arePlain && (rows.length > 0 || !last)
+    piece.artifact.push(storedChunk(lines))
+    piece.snapshot.push(isReadable ? undefined : storedChunk(Buffer.from(figures)))
+    piece.position = {
+      collected: piece.position.collected,
+      rows: rowsBefore + rows.length,
+      isFirst: false,
+      digests: digests && extendDigests(digests, figures, lines)
+    }
+  }
+
+  const addPage = Effect.fnUntraced(function* (piece: PieceInProgress, { collected, last, rows }: Page) {
+    for (let start = 0; start === 0 || start < rows.length; start += groupRows) {
+      const end = start + groupRows
+      add(piece, rows.slice(start, end), last && end >= rows.length)
+      yield* Effect.yieldNow
+    }
+    piece.position = { ...piece.position, collected }
+    piece.last = last
+  })
+
+  return Effect.fnUntraced(function* (sql: SqlClient.SqlClient, from: LedgerPosition, rowsMax: number) {
+    yield* follow(sql)
+    const piece: PieceInProgress = { artifact: [], snapshot: [], position: from, last: false }
+    yield* Stream.runForEach(pages(sql, from, rowsMax), (page) => addPage(piece, page))
+    const { artifact, last, position, snapshot } = piece
+    const { collected, digests } = position
+    const stored: StoredPiece = { artifact, snapshot, digests, rows: position.rows - from.rows, collected, last }
+    return stored
+  })
+})
+
+interface PieceInProgress {
+  readonly artifact: Array<StoredChunk | undefined>
+  readonly snapshot: Array<StoredChunk | undefined>
+  /** Where the piece ends so far. */
+  position: LedgerPosition
+  last: boolean
+}
+
+const [licenseAt, customerAt, featureAt, codeAt] = (
+  ["license_id", "customer_id", "feature_id", "feature_code"] as const
+).map((name) => ledgerFields.indexOf(name)) as [4, 6, 9, 10]
+
+/** The row with the customer and the code that it had when the export was requested. */
+const asRequested = (row: LedgerRow, before: ReadonlyMap<string, string | null>): LedgerRow => {
+  const [customer, code] = [before.get(row[licenseAt]), before.get(row[featureAt])]
+  const requested: [...LedgerRow] = [...row]
+  if (customer !== undefined) requested[customerAt] = customer
+  if (code !== undefined) requested[codeAt] = code
+  return requested
+}
+
+const matches = (row: LedgerRow, { customer_id, feature_code }: UsageLedgerFilter): boolean =>
+  (customer_id === undefined || row[customerAt] === customer_id) &&
+  (feature_code === undefined || row[codeAt] === feature_code)
+
+/** The ledger, with its licenses and features only if the filter selects by them. */
+const tables = (sql: SqlClient.SqlClient, { action, from, license_id, to, ...linked }: UsageLedgerFilter) =>
+  Object.keys(linked).length === 0 ? sql.literal("usage_ledger u") : ledgerTables(sql)
+
+// Rows whose customer or code has changed are read as well: `matches` decides by the earlier value.
+const matching = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter, changed: ReadonlyArray<string>) => {
+  const { customer_id, feature_code, ...rest } = filter
+  if (changed.length === 0 || (customer_id === undefined && feature_code === undefined))
+    return ledgerCondition(sql, filter)
+  const ids = columns.text(changed)
+  return sql.and([
+    ledgerCondition(sql, rest),
+    customer_id === undefined ? sql`TRUE` : sql`(l.customer_id = ${customer_id} OR u.license_id = ANY(${ids}))`,
+    feature_code === undefined ? sql`TRUE` : sql`(f.code = ${feature_code} OR u.feature_id = ANY(${ids}))`
+  ])
+}

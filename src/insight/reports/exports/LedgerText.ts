@@ -1,0 +1,106 @@
+/**
+ * Rows of the ledger as canonical JSON and as CSV, written directly from the columns of the database: exports write millions of rows,
+ * and encoding by the schema takes five times as long. The schema still defines the fields, and tests compare the bytes with those
+ * of the schema's encoding.
+ */
+
+import { csvLine, lineEnd } from "../../../contract/api/Csv.ts"
+import { UsageLedgerRow } from "../model/Report.ts"
+
+/** The values of a row, in the order of the schema's fields. The time is formatted, everything else is as in the database. */
+export type LedgerRow = readonly [
+  sequence: number,
+  occurred_at: string,
+  action: string,
+  event_id: string | null,
+  license_id: string,
+  product_id: string,
+  customer_id: string | null,
+  order_id: string | null,
+  subscription_id: string | null,
+  feature_id: string,
+  feature_code: string | null,
+  amount: number,
+  balance_before: number,
+  balance_after: number,
+  max_after: number | null,
+  device_id: string | null,
+  actor_type: string,
+  actor_id: string,
+  request_id: string
+]
+
+export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<keyof UsageLedgerRow>
+
+/** The fields that are numbers; all others are texts. */
+export const ledgerNumbers = ["sequence", "amount", "balance_before", "balance_after", "max_after"] as const
+
+/**
+ * Rows as canonical JSON, separated by commas. JSON.stringify writes members in the order of the object, which is the canonical order
+ * here, and in canonical form. It is twice as fast as writing each value.
+ */
+export const ledgerJson = (rows: ReadonlyArray<LedgerRow>): string => JSON.stringify(rows.map(members)).slice(1, -1)
+
+const members = ([
+  sequence,
+  occurred_at,
+  action,
+  event_id,
+  license_id,
+  product_id,
+  customer_id,
+  order_id,
+  subscription_id,
+  feature_id,
+  feature_code,
+  amount,
+  balance_before,
+  balance_after,
+  max_after,
+  device_id,
+  actor_type,
+  actor_id,
+  request_id
+]: LedgerRow) => ({
+  action,
+  actor_id,
+  actor_type,
+  amount,
+  balance_after,
+  balance_before,
+  customer_id: customer_id ?? undefined,
+  device_id: device_id ?? undefined,
+  event_id: event_id ?? undefined,
+  feature_code: feature_code ?? undefined,
+  feature_id,
+  license_id,
+  max_after: max_after ?? undefined,
+  occurred_at,
+  order_id: order_id ?? undefined,
+  product_id,
+  request_id,
+  sequence,
+  subscription_id: subscription_id ?? undefined
+})
+
+/** Rows as CSV. Most rows are plain, and joining the values of one takes a third of the time that checking each cell takes. */
+export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>, arePlain = rows.every(isPlainRow)): string =>
+  rows.map(arePlain ? plainLine : csvLine).join("")
+
+const plainLine = (row: LedgerRow): string => `${row.join(",")}${lineEnd}`
+
+/** Printable ASCII that neither CSV nor JSON escapes, and that is no formula. An empty text is not plain. */
+const plainText = /^[A-Za-z0-9_][ !#-+\--[\]-~]*$/
+
+/**
+ * Whether a row's CSV contains its texts as they are, so that the row can be restored from it. Only texts that callers choose are
+ * checked, because all other texts are ids, codes, times and enumerations: this takes a sixth of the time.
+ */
+export const isPlainRow = (row: LedgerRow): boolean =>
+  isPlain(row[eventAt]) && isPlain(row[deviceAt]) && isPlain(row[actorAt]) && isPlain(row[requestAt])
+
+const isPlain = (text: string | null): boolean => text === null || plainText.test(text)
+
+const [eventAt, deviceAt, actorAt, requestAt] = (["event_id", "device_id", "actor_id", "request_id"] as const).map(
+  (name) => ledgerFields.indexOf(name)
+) as [3, 15, 17, 18]

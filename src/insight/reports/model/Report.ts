@@ -1,0 +1,157 @@
+/**
+ * The schemas of the reports. Amounts are whole numbers; a sum that is not exact is refused. Every balance satisfies
+ * `opening_balance + consumed + reset + restarted = closing_balance`.
+ */
+import { Schema } from "effect"
+import { Count, PositiveCount } from "../../../contract/api/Int64.ts"
+import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { AuditActorType, Event } from "../../../ledger/events/Event.ts"
+import { License, LicenseFeature, LicenseStatus } from "../../../licensing/model/License.ts"
+import { Order } from "../../../vendor/commerce/Order.ts"
+import { Subscription } from "../../../vendor/commerce/Subscription.ts"
+import { Customer } from "../../../vendor/customers/Customer.ts"
+import { groupings, UsageAction } from "./Filter.ts"
+
+const int64 = (description: string) => Schema.Number.check(Schema.isInt()).annotate({ format: "int64", description })
+
+export const ReportPeriod = Schema.Struct({
+  from: Schema.optionalKey(Timestamp.annotate({ description: "Absent: from the beginning." })),
+  to: Timestamp,
+  removed_until: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "ReportPeriod", description: "From `from` (inclusive) to `to` (exclusive)." })
+
+const usage = {
+  consumed: Count.annotate({ description: "The sum of the consumed amounts." }),
+  consumptions: Count.annotate({ description: "The number of consumptions." }),
+  reset: int64("The sum of the changes of counters by resets; negative if they reduced counters."),
+  topped_up: Count.annotate({ description: "The sum of the amounts added to maxima by top-ups." })
+}
+
+/** The fields by which rows of usage may be grouped. */
+export const groupFields = {
+  product_id: Schema.optionalKey(Schema.String),
+  customer_id: Schema.optionalKey(Schema.String),
+  license_id: Schema.optionalKey(Schema.String),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  feature_code: Schema.optionalKey(Schema.String)
+}
+
+export const UsageSummaryRow = Schema.Struct({
+  ...groupFields,
+  bucket_start: Schema.optionalKey(Timestamp),
+  ...usage,
+  licenses: Count.annotate({ description: "The number of licenses in the row." })
+}).annotate({ identifier: "UsageSummaryRow" })
+export type UsageSummaryRow = typeof UsageSummaryRow.Type
+
+export const UsageSummary = Schema.Struct({
+  period: ReportPeriod,
+  group_by: Schema.Array(Schema.Literals(groupings)),
+  bucket: Schema.optionalKey(Schema.Literals(["1h", "1d"])),
+  tz: Schema.String,
+  rows: Schema.Array(UsageSummaryRow),
+  totals: Schema.Struct(usage)
+}).annotate({ identifier: "UsageSummary" })
+export type UsageSummary = typeof UsageSummary.Type
+
+export const UsageLedgerRow = Schema.Struct({
+  sequence: PositiveCount,
+  occurred_at: Timestamp,
+  action: UsageAction,
+  event_id: Schema.optionalKey(Schema.String),
+  license_id: Schema.String,
+  product_id: Schema.String,
+  customer_id: Schema.optionalKey(Schema.String),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  feature_id: Schema.String,
+  feature_code: Schema.optionalKey(Schema.String),
+  amount: int64(
+    "The consumed amount; the change of the counter by a reset, negative if it was reduced; the amount added to the maximum " +
+      "by a top-up; the new maximum."
+  ),
+  balance_before: Count,
+  balance_after: Count,
+  max_after: Schema.optionalKey(Count),
+  device_id: Schema.optionalKey(Schema.String),
+  actor_type: AuditActorType,
+  actor_id: Schema.String,
+  request_id: Schema.String
+}).annotate({ identifier: "UsageLedgerRow" })
+export type UsageLedgerRow = typeof UsageLedgerRow.Type
+
+/** The balance of one assignment's counter over a period. */
+export const UsageBalance = Schema.Struct({
+  license_id: Schema.String,
+  feature_id: Schema.String,
+  feature_code: Schema.optionalKey(Schema.String),
+  opening_balance: Count,
+  ...usage,
+  restarted: int64(
+    "The change of counters that restarted because the feature was removed from the license and assigned again."
+  ),
+  closing_balance: Count,
+  max_after: Schema.optionalKey(Count.annotate({ description: "The maximum after the last change in the period." }))
+}).annotate({ identifier: "UsageBalance" })
+export type UsageBalance = typeof UsageBalance.Type
+
+const validationCounts = {
+  validations: Count.annotate({ description: "Validations that were answered with an entitlement." }),
+  refused: Count.annotate({
+    description: "Refused validations, except those with a wrong key or over a rate limit."
+  })
+}
+
+export const ValidationTotals = Schema.Struct(validationCounts).annotate({ identifier: "ValidationTotals" })
+export type ValidationTotals = typeof ValidationTotals.Type
+
+export const ValidationBuckets = Schema.Struct({
+  ...validationCounts,
+  bucket: Schema.Literals(["1h", "1d"]),
+  buckets: Schema.Array(Schema.Struct({ bucket_start: Timestamp, ...validationCounts })).annotate({
+    description: "The earliest first, in UTC, without buckets that have no validation."
+  })
+}).annotate({ identifier: "ValidationBuckets", description: "Counted by the hour, a few seconds late." })
+export type ValidationBuckets = typeof ValidationBuckets.Type
+
+export const LicenseAudit = Schema.Struct({
+  period: ReportPeriod,
+  license: License,
+  features: Schema.Array(LicenseFeature),
+  usage: Schema.Array(UsageBalance),
+  validations: ValidationBuckets,
+  events: Schema.Array(Event).annotate({ description: "The newest first, a page of them." }),
+  next_cursor: Schema.NullOr(Schema.Number.check(Schema.isInt()).annotate({ format: "int64" }))
+}).annotate({ identifier: "LicenseAudit" })
+export type LicenseAudit = typeof LicenseAudit.Type
+
+const tally = Schema.Record(Schema.String, Count)
+
+export const CustomerSummary = Schema.Struct({
+  period: ReportPeriod,
+  customer: Customer,
+  licenses: Schema.Struct({ total: Count, by_status: tally }).annotate({
+    description: `By the status at the time of the report: ${LicenseStatus.literals.join(", ")}.`
+  }),
+  active_devices: Count,
+  live_leases: Count,
+  validations: ValidationTotals,
+  orders: Schema.Struct({ total: Count, by_status: tally }),
+  subscriptions: Schema.Struct({ total: Count, by_status: tally }),
+  usage: Schema.Array(UsageSummaryRow).annotate({ description: "By product and feature." }),
+  totals: Schema.Struct(usage)
+}).annotate({ identifier: "CustomerSummary" })
+export type CustomerSummary = typeof CustomerSummary.Type
+
+export const SubscriptionSettlement = Schema.Struct({
+  period: ReportPeriod,
+  subscription: Schema.optionalKey(Subscription),
+  order: Schema.optionalKey(Order),
+  lines: Schema.Array(UsageBalance).annotate({ description: "A line for each license and feature that was used." }),
+  by_feature: Schema.Array(Schema.Struct({ feature_code: Schema.optionalKey(Schema.String), ...usage })),
+  totals: Schema.Struct(usage)
+}).annotate({ identifier: "SubscriptionSettlement" })
+export type SubscriptionSettlement = typeof SubscriptionSettlement.Type
+
+export type Usage = Schema.Struct.Type<typeof usage>

@@ -1,0 +1,70 @@
+/** Checks a request before the report is read: missing records, periods that end before they begin. */
+import { Effect, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import { ownedBy } from "../../../access/productLimits/OwnedRows.ts"
+import { isRefusal, type Refusal, refuse, refuseUnknownId } from "../../../contract/api/Failure.ts"
+import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { ledgerRemovedAt } from "../../../ledger/partitions/Removed.ts"
+import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
+import type { Period, Scope } from "./Filter.ts"
+
+/** Why a report is refused. */
+export type ReportRefusal = Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">
+
+const tables = {
+  product_id: "products",
+  customer_id: "customers",
+  license_id: "licenses",
+  order_id: "orders",
+  subscription_id: "subscriptions"
+} as const
+
+/** Refuses ids of missing records, and of those that the token does not reach. */
+export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope) {
+  for (const field of Object.keys(tables) as ReadonlyArray<keyof typeof tables>) {
+    const table = tables[field]
+    const id = scope[field]
+    if (id === undefined) continue
+    const rows = yield* Effect.orDie(sql`
+      SELECT FROM ${sql(table)} AS named WHERE id = ${id} AND ${ownedBy(sql, table, "named", scope.products)}`)
+    if (rows.length === 0) {
+      return yield* refuseUnknownId(field.slice(0, -"_id".length), id, field)
+    }
+  }
+})
+
+/** The period shown in a report. Without `to` it ends now. */
+export const periodOf = ({ from, to }: Period, now: number) => {
+  if (from !== undefined && to !== undefined && from >= to) {
+    return Effect.fail(
+      refuse("INVALID_QUERY", "The period does not end after it begins: choose a from that is earlier than to.", "to")
+    )
+  }
+  const end = to ?? Math.max(now, from ?? now)
+  return Effect.succeed(from === undefined ? { to: end } : { from, to: end })
+}
+
+const decodeRemoved = decodeRows(Schema.Struct({ at: Schema.optionalKey(Timestamp) }))
+
+/** The same with the time until which the ledger's rows were removed, if the period begins before. */
+export const ledgerPeriodOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, period: Period, now: number) {
+  const shown = yield* periodOf(period, now)
+  const [removed] = yield* decodeRemoved(sql`SELECT nullif(${ledgerRemovedAt(sql)}, '-infinity') AS at`)
+  return removed?.at === undefined || removed.at < (period.from ?? 0) ? shown : { ...shown, removed_until: removed.at }
+})
+
+export const sumTooLarge = refuse(
+  "INVALID_QUERY",
+  `A sum exceeds ${Number.MAX_SAFE_INTEGER}, the largest count: narrow the report.`
+)
+
+/** A report is never truncated. The detail lets exports, which have a higher limit, recognise this refusal. */
+export const tooManyRows = (rowsMax: number) =>
+  refuse(
+    "INVALID_QUERY",
+    `The report has more than ${rowsMax} rows: narrow it, group by less, or export it.`,
+    tooManyRowsDetail
+  )
+const tooManyRowsDetail = "rows"
+
+export const isTooManyRows = (error: unknown): boolean => isRefusal(error) && error.detail === tooManyRowsDetail

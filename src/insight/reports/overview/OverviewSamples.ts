@@ -1,0 +1,142 @@
+/**
+ * Counts what no event tells once a minute, with the clock applied: active and expiring licenses, and taken seats. The numbers of
+ * licenses at the beginning of each quarter of an hour are kept, and the highest number of seats in it. A product has a new row of
+ * licenses only if its numbers have changed.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient, type SqlError, type Statement } from "effect/sql"
+import { clockLag } from "../../../licensing/rows/LicenseRows.ts"
+import { Settings } from "../../../platform/config/Config.ts"
+import { instant } from "../../../platform/postgres/driver/Parameters.ts"
+import { exclusively } from "../../../platform/workers/Exclusive.ts"
+import { addCounts, allProducts, quarterMillis } from "./OverviewCounts.ts"
+
+const dayMillis = 86_400_000
+/** A license is expiring for so long before it expires. */
+const expiringDays = 30
+/** The time between two counts, of all nodes together: a little less than the time between two passes of a worker. */
+const countMillis = 50_000
+/** Rows in one statement. */
+const removedMax = 5_000
+
+export class OverviewSamples extends Context.Service<
+  OverviewSamples,
+  {
+    /** Counts, unless another node has done it within the last minute. The pass of a worker. */
+    readonly pass: Effect.Effect<void, SqlError.SqlError>
+  }
+>()("licensing/insight/reports/overview/OverviewSamples") {
+  static readonly layer = Layer.effect(
+    OverviewSamples,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { validationRetentionDays } = yield* Settings
+
+      const sampleLicenses = Effect.fnUntraced(function* (now: number, quarter: number) {
+        // Clocks of nodes differ by less than a quarter of an hour, unless one was wrong.
+        const aheadFrom = instant(quarter + quarterMillis)
+        const [began] = yield* sql<{ readonly ahead: boolean | null }>`
+          UPDATE overview_progress p SET sampled_at = ${instant(quarter)}, sampled_from = least(p.sampled_from, ${instant(quarter)})
+          FROM overview_progress before
+          WHERE before.sampled_at IS NULL OR before.sampled_at < ${instant(quarter)} OR before.sampled_at > ${aheadFrom}
+          RETURNING before.sampled_at > ${aheadFrom} AS ahead`
+        if (began === undefined) return
+        if (began.ahead === true) yield* removeAhead(sql, quarter)
+        yield* insertSamples(sql, quarter)
+        yield* removeOld(sql, now - validationRetentionDays * dayMillis)
+      })
+
+      const sample = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const quarter = now - (now % quarterMillis)
+        // Another node has counted already, unless its clock is far ahead.
+        const [due] = yield* sql`
+          UPDATE overview_progress SET counted_at = ${instant(now)}
+          WHERE counted_at IS NULL OR counted_at <= ${instant(now - countMillis)} OR counted_at > ${instant(now + countMillis)}
+          RETURNING counted_at`
+        if (due === undefined) return
+        yield* storeNumbers(sql, now)
+        yield* addCounts(sql, seatCounts(sql, quarter), "greatest") as Statement.Statement<object>
+        yield* sampleLicenses(now, quarter)
+      })
+      const pass = Effect.asVoid(exclusively(sql, "overview-samples")(sample))
+      return OverviewSamples.of({ pass: Effect.withSpan(pass, "OverviewSamples.pass") })
+    })
+  )
+}
+
+/** The number of taken seats by product, with the clock applied. */
+export const seatsNow = (sql: SqlClient.SqlClient, now: number): Statement.Fragment => sql`
+  SELECT l.product_id, count(*) AS count FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
+  WHERE e.status = 'live' AND e.expires_at > ${instant(now)}
+    AND (l.expires_at IS NULL OR l.expires_at + make_interval(days => p.grace_period_days) > ${instant(now)})
+  GROUP BY l.product_id`
+
+/**
+ * Active and expiring licenses by product. Licenses that a clock ahead has recorded as in grace or expired are active, too; an index
+ * finds these few. All others come from the index of active ones.
+ */
+export const licensesNow = (sql: SqlClient.SqlClient, now: number): Statement.Fragment => {
+  const soon = instant(now + expiringDays * dayMillis)
+  return sql`
+    SELECT p.product_id, sum(active)::bigint AS active, sum(expiring)::bigint AS expiring FROM (
+      SELECT policy_id, count(*) AS active, count(*) FILTER (WHERE expires_at <= ${soon}) AS expiring FROM license_states
+      WHERE status = 'active' AND (expires_at IS NULL OR expires_at > ${instant(now)}) GROUP BY policy_id
+      UNION ALL
+      SELECT policy_id, count(*), count(*) FILTER (WHERE expires_at <= ${soon}) FROM license_states
+      WHERE status IN ('grace_period', 'expired')
+        AND CASE WHEN status IN ('grace_period', 'expired') THEN expires_at AT TIME ZONE 'UTC' END
+          > (${instant(now)} AT TIME ZONE 'UTC') + ${sql.literal(clockLag)}
+      GROUP BY policy_id
+    ) AS counted JOIN policies p ON p.id = counted.policy_id GROUP BY p.product_id`
+}
+
+const storeNumbers = (sql: SqlClient.SqlClient, now: number) => sql`
+  WITH counted AS MATERIALIZED (${licensesNow(sql, now)}), taken AS MATERIALIZED (${seatsNow(sql, now)}), numbers AS (
+    SELECT p.id AS product_id, coalesce(l.active, 0) AS active, coalesce(l.expiring, 0) AS expiring, coalesce(s.count, 0) AS seats
+    FROM products p LEFT JOIN counted l ON l.product_id = p.id LEFT JOIN taken s ON s.product_id = p.id
+    UNION ALL
+    SELECT ${allProducts}, (SELECT coalesce(sum(active), 0)::bigint FROM counted),
+      (SELECT coalesce(sum(expiring), 0)::bigint FROM counted), (SELECT coalesce(sum(count), 0)::bigint FROM taken)
+  )
+  INSERT INTO license_numbers AS n (product_id, active, expiring, seats) SELECT * FROM numbers
+  ON CONFLICT (product_id) DO UPDATE SET active = excluded.active, expiring = excluded.expiring, seats = excluded.seats
+  WHERE (n.active, n.expiring, n.seats) <> (excluded.active, excluded.expiring, excluded.seats)`
+
+const seatCounts = (sql: SqlClient.SqlClient, quarter: number): Statement.Fragment => sql`
+  SELECT product_id, ${instant(quarter)} AS bucket_start, 'seats'::text AS kind, ''::text AS code, seats AS count
+  FROM license_numbers WHERE seats > 0 AND product_id <> ${allProducts}`
+
+const insertSamples = (sql: SqlClient.SqlClient, quarter: number) => sql`
+  INSERT INTO license_samples (product_id, at, active, expiring)
+  SELECT n.product_id, ${instant(quarter)}, n.active, n.expiring FROM license_numbers n LEFT JOIN LATERAL (
+    SELECT s.active, s.expiring FROM license_samples s WHERE s.product_id = n.product_id ORDER BY s.at DESC LIMIT 1
+  ) AS last ON TRUE
+  WHERE (n.active, n.expiring) <> (coalesce(last.active, 0), coalesce(last.expiring, 0))
+  ON CONFLICT DO NOTHING`
+
+/** What a clock that was ahead has recorded for later times. It would hide what is counted then. */
+const removeAhead = (sql: SqlClient.SqlClient, quarter: number) =>
+  Effect.all(
+    [
+      sql`DELETE FROM license_samples WHERE at > ${instant(quarter)}`,
+      sql`DELETE FROM overview_counts WHERE unit IN ('quarter', 'day') AND bucket_start > ${instant(quarter)} AND kind = 'seats'`
+    ],
+    { discard: true }
+  )
+
+/** Days stay, and so does the last sample of a product. */
+const removeOld = (sql: SqlClient.SqlClient, before: number) =>
+  Effect.all(
+    [
+      sql`
+        DELETE FROM overview_counts WHERE (product_id, unit, bucket_start, kind, code) IN (
+          SELECT product_id, unit, bucket_start, kind, code FROM overview_counts
+          WHERE unit = 'quarter' AND bucket_start < ${instant(before)} ORDER BY bucket_start LIMIT ${removedMax})`,
+      sql`
+        DELETE FROM license_samples s WHERE at < ${instant(before)} AND EXISTS (
+          SELECT FROM license_samples later
+          WHERE later.product_id = s.product_id AND later.at > s.at AND later.at <= ${instant(before)})`
+    ],
+    { discard: true }
+  )

@@ -1,0 +1,131 @@
+/**
+ * The SQL that usage reports share: rows of the ledger joined with their license and feature. A row belongs to the customer, order
+ * and subscription that its license is linked to now.
+ *
+ * Sums are returned as text, because PostgreSQL sums int64 without bounds. A sum that is not exact as a JSON number is refused.
+ */
+import { Effect, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import { Count } from "../../../contract/api/Int64.ts"
+import { columns, instant } from "../../../platform/postgres/driver/Parameters.ts"
+import { decodeRows, equals } from "../../../platform/postgres/queries/Sql.ts"
+import type { Period, Scope } from "../model/Filter.ts"
+import type { Usage, UsageBalance } from "../model/Report.ts"
+import { sumTooLarge } from "../model/RequestChecks.ts"
+
+export const ledgerTables = (sql: SqlClient.SqlClient) =>
+  sql.literal("usage_ledger u JOIN licenses l ON l.id = u.license_id LEFT JOIN features f ON f.id = u.feature_id")
+
+/** The same without the licenses, for queries that need only the license's id. The product is the feature's product. */
+export const ledgerTablesWithoutLicenses = (sql: SqlClient.SqlClient) =>
+  sql.literal("usage_ledger u LEFT JOIN features f ON f.id = u.feature_id")
+/** The product of a row of these tables. If the feature is deleted, it is the license's product. */
+export const productWithoutLicenses =
+  "coalesce(f.product_id, (SELECT product_id FROM licenses WHERE id = u.license_id))"
+
+export interface LedgerFilter extends Scope, Period {
+  readonly action?: string
+}
+
+export const ledgerCondition = (sql: SqlClient.SqlClient, filter: LedgerFilter, product = "l.product_id") => {
+  const { product_id, customer_id, license_id, order_id, subscription_id, feature_code, action, from, to, products } =
+    filter
+  return sql.and([
+    product_id === undefined ? sql`TRUE` : sql`${sql.literal(product)} = ${product_id}`,
+    products === undefined ? sql`TRUE` : sql`${sql.literal(product)} = ANY(${columns.text(products)}::text[])`,
+    equals(sql, {
+      "l.customer_id": customer_id,
+      "u.license_id": license_id,
+      "l.order_id": order_id,
+      "l.subscription_id": subscription_id,
+      "f.code": feature_code,
+      "u.action": action
+    }),
+    from === undefined ? sql`TRUE` : sql`u.occurred_at >= ${instant(from)}`,
+    to === undefined ? sql`TRUE` : sql`u.occurred_at < ${instant(to)}`
+  ])
+}
+
+/** The origin of hours and days: any midnight of UTC. */
+const origin = "timestamptz '2000-01-01 00:00:00+00'"
+/** The start of the UTC hour or day of a time. `date_bin` divides, while `date_trunc` looks up the time zone for each row. */
+export const startOf = (unit: "hour" | "day", time: string): string => `date_bin('1 ${unit}', ${time}, ${origin})`
+
+/** The columns of `sums`. */
+export const Sums = Schema.Struct({
+  consumed: Schema.String,
+  consumptions: Count,
+  reset: Schema.String,
+  topped_up: Schema.String
+})
+export type Sums = typeof Sums.Type
+
+export const sums = (sql: SqlClient.SqlClient, type: "text" | "numeric" = "text") =>
+  sql.literal(`coalesce(sum(u.amount) FILTER (WHERE u.action = 'consume'), 0)::${type} AS consumed,
+    count(*) FILTER (WHERE u.action = 'consume') AS consumptions,
+    coalesce(sum(u.amount) FILTER (WHERE u.action = 'reset'), 0)::${type} AS reset,
+    coalesce(sum(u.amount) FILTER (WHERE u.action = 'top_up'), 0)::${type} AS topped_up`)
+
+/** Sums as numbers, or a refusal if a sum is not exact as a number. */
+export const usageOf = ({ consumed, consumptions, reset, topped_up }: Sums) => {
+  const usage: Usage = {
+    consumed: Number(consumed),
+    consumptions,
+    reset: Number(reset),
+    topped_up: Number(topped_up)
+  }
+  return Object.values(usage).every(Number.isSafeInteger) ? Effect.succeed(usage) : Effect.fail(sumTooLarge)
+}
+
+/** The sum over rows. */
+export const totalOf = (rows: ReadonlyArray<Sums>) => {
+  const sum = (field: "consumed" | "reset" | "topped_up") =>
+    rows.reduce((total, row) => total + BigInt(row[field]), 0n).toString()
+  return usageOf({
+    consumed: sum("consumed"),
+    consumptions: rows.reduce((total, { consumptions }) => total + consumptions, 0),
+    reset: sum("reset"),
+    topped_up: sum("topped_up")
+  })
+}
+
+const BalanceRow = Schema.Struct({
+  ...Sums.fields,
+  license_id: Schema.String,
+  feature_id: Schema.String,
+  feature_code: Schema.optionalKey(Schema.String),
+  opening_balance: Schema.Number,
+  closing_balance: Schema.Number,
+  max_after: Schema.optionalKey(Schema.Number)
+})
+const decodeBalances = decodeRows(BalanceRow)
+
+/** The balances of all assignments with ledger rows. The first and last row of each is found by its sequence number. */
+export const balanceRows = (sql: SqlClient.SqlClient, filter: LedgerFilter, rowsMax: number) =>
+  decodeBalances(sql`
+  WITH totals AS (
+    SELECT u.license_id, u.feature_id, f.code AS feature_code, min(u.sequence) AS first_sequence,
+      max(u.sequence) AS last_sequence, ${sums(sql)}
+    FROM ${ledgerTables(sql)} WHERE ${ledgerCondition(sql, filter)}
+    GROUP BY u.license_id, u.feature_id, f.code
+  )
+  SELECT totals.license_id, totals.feature_id, feature_code, consumed, consumptions, reset, topped_up,
+    first.balance_after - CASE WHEN first.action IN ('consume', 'reset') THEN first.amount ELSE 0 END AS opening_balance,
+    last.balance_after AS closing_balance, last.max_after
+  FROM totals JOIN usage_ledger first ON first.sequence = first_sequence JOIN usage_ledger last ON last.sequence = last_sequence
+  ORDER BY totals.license_id, feature_code, totals.feature_id LIMIT ${rowsMax + 1}`)
+
+export const balanceOf = (row: typeof BalanceRow.Type) =>
+  Effect.map(usageOf(row), (usage): UsageBalance => {
+    const { license_id, feature_id, feature_code, opening_balance, closing_balance, max_after } = row
+    return {
+      license_id,
+      feature_id,
+      ...(feature_code === undefined ? undefined : { feature_code }),
+      opening_balance,
+      ...usage,
+      restarted: closing_balance - opening_balance - usage.consumed - usage.reset,
+      closing_balance,
+      ...(max_after === undefined ? undefined : { max_after })
+    }
+  })

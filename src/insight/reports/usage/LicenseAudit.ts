@@ -1,0 +1,69 @@
+/** The audit of one license: its record, its features, the balances of its counters, its validations and its events. */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import { Event } from "../../../ledger/events/Event.ts"
+import { eventColumns } from "../../../ledger/events/Events.ts"
+import { presentAssignment } from "../../../licensing/changes/Assignments.ts"
+import { presentLicense } from "../../../licensing/management/PresentLicense.ts"
+import type { Assignment } from "../../../licensing/model/LicenseRecords.ts"
+import { lapsedCount } from "../../../licensing/rows/DeviceStatusSql.ts"
+import { expiredFeatureCount } from "../../../licensing/rows/FeatureExpirySql.ts"
+import {
+  type LoadedLicense,
+  licenseColumns,
+  licenseOf,
+  type Nullable,
+  policyColumns,
+  policyOf
+} from "../../../licensing/rows/LicenseRows.ts"
+import { instant } from "../../../platform/postgres/driver/Parameters.ts"
+import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
+import type { LicenseAuditFilter } from "../model/Filter.ts"
+import type { LicenseAudit } from "../model/Report.ts"
+import { ledgerPeriodOf } from "../model/RequestChecks.ts"
+import { balanceOf, balanceRows } from "./LedgerRows.ts"
+import { licenseValidations } from "./ValidationCounts.ts"
+
+const decodeEvents = decodeRows(Event)
+
+interface Request extends LicenseAuditFilter {
+  readonly limit: number
+  readonly cursor?: number
+}
+
+/** Reads the audit of an existing license. */
+export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request: Request, now: number) {
+  const { license_id, limit } = request
+  const period = yield* ledgerPeriodOf(sql, request, now)
+  const [row] = yield* sql<LoadedLicense & { readonly lapsed: number; readonly expired_features: number }>`
+    SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, 0::bigint AS catalog_revision,
+      ${lapsedCount(sql, now)} AS lapsed, ${expiredFeatureCount(sql, now)} AS expired_features
+    FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
+  const features = yield* sql<Nullable<Omit<Assignment, "expiry_recorded">>>`
+    SELECT a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
+      a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
+    FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
+  const license = licenseOf(row!)
+  const active_device_count = license.active_device_count - row!.lapsed
+  const balances = yield* balanceRows(sql, request, Number.MAX_SAFE_INTEGER - 1)
+  const events = yield* eventRows(sql, request)
+  const pageEvents = events.slice(0, limit)
+  const audit: LicenseAudit = {
+    period,
+    license: presentLicense({ ...license, active_device_count }, policyOf(row!), row!.expired_features, now),
+    features: features.map((assignment) => presentAssignment(license_id, assignment)),
+    usage: yield* Effect.forEach(balances, balanceOf),
+    validations: yield* licenseValidations(sql, request),
+    events: pageEvents,
+    next_cursor: events.length > limit ? (pageEvents.at(-1)?.sequence ?? null) : null
+  }
+  return audit
+})
+
+const eventRows = (sql: SqlClient.SqlClient, { license_id, from, to, cursor, limit }: Request) =>
+  decodeEvents(sql`
+  SELECT ${sql.literal(eventColumns)} FROM events
+  WHERE resource_id = ${license_id} AND ${cursor === undefined ? sql`TRUE` : sql`sequence < ${cursor}`}
+    AND ${from === undefined ? sql`TRUE` : sql`created_at >= ${instant(from)}`}
+    AND ${to === undefined ? sql`TRUE` : sql`created_at < ${instant(to)}`}
+  ORDER BY sequence DESC LIMIT ${limit + 1}`)

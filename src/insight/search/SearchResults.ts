@@ -1,0 +1,28 @@
+/** What a search over all records finds: at most twenty records in all. */
+import { Schema } from "effect"
+import { Text } from "../../contract/api/Text.ts"
+import { Device } from "../../licensing/model/Device.ts"
+import { License } from "../../licensing/model/License.ts"
+import { Order } from "../../vendor/commerce/Order.ts"
+import { Subscription } from "../../vendor/commerce/Subscription.ts"
+import { Customer } from "../../vendor/customers/Customer.ts"
+
+export const SearchText = Text(512)
+  .check(Schema.isPattern(/\S/u, { message: "Expected at least one character that is no space" }))
+  .annotate({
+    description:
+      "A license key, its last four characters, a part of a customer's name or e-mail, a customer's code, a device's fingerprint or host name, or the external id of an order or subscription. Keys and fingerprints are compared by their digests and not logged."
+  })
+
+export const SearchResults = Schema.Struct({
+  licenses: Schema.Array(License).annotate({
+    description: "The licenses that match, or that a found customer, device, order or subscription belongs to."
+  }),
+  customers: Schema.Array(Customer).annotate({
+    description: "Customers by a part of their name or e-mail, or by code."
+  }),
+  devices: Schema.Array(Device).annotate({ description: "Devices with this fingerprint or host name." }),
+  orders: Schema.Array(Order).annotate({ description: "Orders with this external id." }),
+  subscriptions: Schema.Array(Subscription).annotate({ description: "Subscriptions with this external id." })
+}).annotate({ identifier: "SearchResults" })
+export type SearchResults = typeof SearchResults.Type

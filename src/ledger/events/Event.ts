@@ -1,0 +1,23 @@
+/** An event of the audit feed. Sensitive runtime binding values are redacted before they are stored. */
+import { Schema } from "effect"
+import { PositiveCount } from "../../contract/api/Int64.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+
+export const AuditActorType = Schema.Literals(["api_key", "license", "oidc_subject", "system"]).annotate({
+  identifier: "AuditActorType"
+})
+export type AuditActorType = typeof AuditActorType.Type
+
+export const Event = Schema.Struct({
+  sequence: PositiveCount.annotate({ description: "Gapless and in commit order." }),
+  event_type: Schema.String,
+  actor_type: AuditActorType,
+  actor_id: Schema.String,
+  resource_type: Schema.String,
+  metadata: Schema.Record(Schema.String, Schema.Json),
+  created_at: Timestamp,
+  // The contract has it optional; every event that the service records has it, so deliveries require it.
+  resource_id: Schema.optionalKey(Schema.String),
+  ip_address: Schema.optionalKey(Schema.String)
+}).annotate({ identifier: "Event" })
+export type Event = typeof Event.Type

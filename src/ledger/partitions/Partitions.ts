@@ -1,0 +1,95 @@
+/** The worker that attaches partitions of event_log and usage_ledger ahead of time, and detaches old ones. */
+import { Clock, Context, Effect, Layer } from "effect"
+import { Settings } from "../../platform/config/Config.ts"
+import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
+import { endEarly } from "./EarlyEnd.ts"
+import { copyEventIds } from "./EventIdCopy.ts"
+import { extend } from "./OpenPartition.ts"
+import { openLimits, type Parent, parents } from "./PartitionEnd.ts"
+import { detachOld, dropDetached } from "./PartitionRetention.ts"
+import { type PartitionSession, withPartitionSession } from "./PartitionSession.ts"
+import { type PlanRow, planOf, planQuery, recentQuery, retentionDaysOf } from "./RetentionPlan.ts"
+
+/** Numbers in a partition: fewer make many partitions, which each list has to open. 2^26 ledger rows take 33 GB. */
+const rowsMax = 67_108_864
+const rowsMin = 4_096
+const limits = { rowsMax, rowsMin, ...openLimits }
+/** With a retention a partition lasts for this share of it. */
+const partitionsInRetention = 8
+const dayMillis = 86_400_000
+
+export class Partitions extends Context.Service<Partitions, { readonly pass: Effect.Effect<void, unknown> }>()(
+  "licensing/ledger/partitions/Partitions"
+) {
+  static readonly layer = Partitions.layerWith({})
+
+  /** With other sizes than the defaults. */
+  static layerWith(given: Partial<typeof limits>) {
+    const { rowsMax, rowsMin, ...open } = { ...limits, ...given }
+    return Layer.effect(
+      Partitions,
+      Effect.gen(function* () {
+        const settings = yield* Settings
+        const postgres = yield* Postgres
+        const daysOf = (parent: Parent) => retentionDaysOf(settings, parent)
+        let isPlanLogged = false
+
+        const pass = withPartitionSession(
+          Effect.fnUntraced(function* (session) {
+            for (const parent of parents) {
+              const numbers = yield* recentNumbers(session, parent, daysOf(parent))
+              const share = Math.ceil(numbers / partitionsInRetention)
+              const size = Math.min(rowsMax, Math.max(rowsMin, share))
+              yield* endEarly(session, parent, size, open)
+              yield* extend(session, parent, size, open)
+            }
+            yield* recordFirstEvents(session)
+            yield* copyEventIds(session)
+            for (const parent of parents) yield* detachOld(session, parent, daysOf(parent))
+            if (settings.retentionDrop) yield* dropDetached(session)
+            if (isPlanLogged) return
+            isPlanLogged = true
+            for (const parent of parents) yield* logPlan(session, parent, daysOf(parent))
+          })
+        ).pipe(Effect.asVoid, Effect.provideService(Postgres, postgres), Effect.withSpan("Partitions.pass"))
+        return Partitions.of({ pass })
+      })
+    )
+  }
+}
+
+/** Says at the start of a node what its retention is going to remove. */
+const logPlan = Effect.fnUntraced(function* ({ values }: PartitionSession, parent: Parent, days: number) {
+  if (days === 0) return
+  const now = yield* Clock.currentTimeMillis
+  const [row] = yield* values(`SELECT to_jsonb(plan) FROM (${planQuery(parent)}) AS plan`, [
+    instant(now - days * dayMillis)
+  ])
+  const { isLate, message } = planOf(parent, row?.[0] as PlanRow, days, now)
+  yield* (isLate ? Effect.logWarning : Effect.logInfo)(`Retention: ${message}.`)
+})
+
+/** The numbers that a table was given in the last days; without a retention there is no such period. */
+const recentNumbers = Effect.fnUntraced(function* ({ values }: PartitionSession, parent: Parent, days: number) {
+  if (days === 0) return Number.POSITIVE_INFINITY
+  const since = [instant((yield* Clock.currentTimeMillis) - days * dayMillis)]
+  const [row] = yield* values(recentQuery(parent), since)
+  return Number(row?.[0] ?? 0)
+})
+
+/**
+ * Records from which event on a partition of the ledger has rows: the first one that is visible, because numbers of events and
+ * rows rise together, in the order of commits.
+ */
+const recordFirstEvents = Effect.fnUntraced(function* ({ values }: PartitionSession) {
+  const rows = yield* values(`
+    SELECT name FROM sequence_partitions, event_sequence
+    WHERE parent = 'usage_ledger' AND first_event IS NULL AND first_sequence <= ledger_last`)
+  for (const [name] of rows) {
+    yield* values(`
+      UPDATE sequence_partitions SET first_event =
+        (SELECT event_sequence FROM ${name} WHERE event_sequence IS NOT NULL ORDER BY event_sequence LIMIT 1)
+      WHERE name = '${name}'`)
+  }
+})

@@ -1,0 +1,134 @@
+/**
+ * Reports the health of deliveries without reading the finished ones, of which only counts per ten minutes are read. Pending
+ * ones are counted by endpoint, from the index of pending deliveries, up to a limit. So the cost does not depend on the number
+ * of delivered rows.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { Count } from "../../contract/api/Int64.ts"
+import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import { decodeRows } from "../../platform/postgres/queries/Sql.ts"
+import { WebhookEndpointHealth, type WebhookHealth } from "./WebhookHealth.ts"
+
+const dayMillis = 86_400_000
+const endpointsMax = 1_000
+/** Pending deliveries of one endpoint that are counted: those that are due first. */
+const countedMax = 100_000
+
+/** The age of the oldest pending delivery that makes the status degraded, and failing. */
+const degradedAgeMillis = 300_000
+const failingAgeMillis = 3_600_000
+
+const decodeEndpoints = decodeRows(WebhookEndpointHealth)
+const decodeTotals = decodeRows(Schema.Struct({ total: Count, active: Count }))
+
+export class DeliveryHealth extends Context.Service<
+  DeliveryHealth,
+  {
+    readonly report: Effect.Effect<WebhookHealth>
+  }
+>()("licensing/ledger/webhooks/DeliveryHealth") {
+  static readonly layer = Layer.effect(
+    DeliveryHealth,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      const endpointRows = (now: number) => sql`
+        SELECT e.id AS webhook_id, name, is_active, disabled_reason, waiting.pending, waiting.retrying, waiting.oldest_pending_at,
+          coalesce(past.delivered, 0)::bigint AS delivered_24h, coalesce(past.failed, 0)::bigint AS failed_24h,
+          coalesce(past.exhausted, 0)::bigint AS exhausted_24h, last_success_at, last_failure_at,
+          last_failure AS last_failure_reason
+        FROM (SELECT * FROM webhook_endpoints ORDER BY created_at DESC, id DESC LIMIT ${endpointsMax}) AS e
+        CROSS JOIN LATERAL (
+          SELECT count(*) AS pending, count(*) FILTER (WHERE attempts > 0) AS retrying, min(created_at) AS oldest_pending_at
+          FROM (
+            SELECT attempts, created_at FROM webhook_deliveries WHERE endpoint_id = e.id AND status = 'pending'
+            ORDER BY due_at, sequence LIMIT ${countedMax}
+          ) AS first
+        ) AS waiting
+        CROSS JOIN LATERAL (
+          SELECT sum(delivered) AS delivered, sum(failed) AS failed, sum(exhausted) AS exhausted
+          FROM webhook_delivery_counts WHERE endpoint_id = e.id AND period > ${instant(now - dayMillis)}
+        ) AS past
+        ORDER BY e.created_at DESC, e.id DESC`
+
+      const totals = decodeTotals(sql`
+        SELECT count(*) AS total, count(*) FILTER (WHERE is_active) AS active FROM webhook_endpoints`)
+
+      const report = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* decodeEndpoints(endpointRows(now))
+        const [endpoints] = yield* totals
+        const { active, total } = endpoints!
+        const per_endpoint = rows.map((health): WebhookEndpointHealth => ({ ...health, ...derived(health, now) }))
+        return {
+          endpoints: { total, active, disabled: total - active },
+          ...summarize(per_endpoint, now),
+          per_endpoint
+        }
+      })
+
+      return DeliveryHealth.of({ report: Effect.orDie(Effect.withSpan(report, "DeliveryHealth.report")) })
+    })
+  )
+}
+
+interface AttemptCounts {
+  readonly delivered_24h: number
+  readonly failed_24h: number
+  readonly oldest_pending_at?: number
+}
+
+/** The fields that are computed from the others and the time. */
+const derived = ({ delivered_24h, failed_24h, oldest_pending_at }: AttemptCounts, now: number) => {
+  const attempts = delivered_24h + failed_24h
+  return {
+    ...(oldest_pending_at === undefined
+      ? undefined
+      : { oldest_pending_age_seconds: Math.max(0, Math.floor((now - oldest_pending_at) / 1_000)) }),
+    ...(attempts === 0 ? undefined : { success_rate_24h: delivered_24h / attempts })
+  }
+}
+
+/** The same over all endpoints. Pending deliveries of disabled endpoints do not count: they wait for the owner. */
+const summarize = (endpoints: ReadonlyArray<WebhookEndpointHealth>, now: number) => {
+  const active = endpoints.filter(({ is_active }) => is_active)
+  const sum = (
+    of: ReadonlyArray<WebhookEndpointHealth>,
+    field: keyof AttemptCounts | "pending" | "retrying" | "exhausted_24h"
+  ) => of.reduce((total, endpoint) => total + (endpoint[field] ?? 0), 0)
+  const deliveries = {
+    pending: sum(active, "pending"),
+    retrying: sum(active, "retrying"),
+    delivered_24h: sum(endpoints, "delivered_24h"),
+    failed_24h: sum(endpoints, "failed_24h"),
+    exhausted_24h: sum(endpoints, "exhausted_24h")
+  }
+  const oldest = extreme(Math.min, active, "oldest_pending_at")
+  const oldestPending = { ...(oldest === undefined ? undefined : { oldest_pending_at: oldest }) }
+  const rates = derived({ ...deliveries, ...oldestPending }, now)
+  const hasDisabled = endpoints.some(({ disabled_reason }) => disabled_reason !== undefined)
+  const ageMillis = oldest === undefined ? 0 : now - oldest
+  const degraded = deliveries.retrying + deliveries.exhausted_24h > 0 || hasDisabled || ageMillis >= degradedAgeMillis
+  const failing = (rates.success_rate_24h ?? 1) < 0.5 || ageMillis >= failingAgeMillis
+  const status = failing ? ("failing" as const) : degraded ? ("degraded" as const) : ("healthy" as const)
+  const last_success_at = extreme(Math.max, endpoints, "last_success_at")
+  const last_failure_at = extreme(Math.max, endpoints, "last_failure_at")
+  return {
+    status,
+    deliveries,
+    ...oldestPending,
+    ...rates,
+    ...(last_success_at === undefined ? undefined : { last_success_at }),
+    ...(last_failure_at === undefined ? undefined : { last_failure_at })
+  }
+}
+
+const extreme = (
+  pick: (...values: ReadonlyArray<number>) => number,
+  endpoints: ReadonlyArray<WebhookEndpointHealth>,
+  field: "oldest_pending_at" | "last_success_at" | "last_failure_at"
+): number | undefined => {
+  const values = endpoints.flatMap((endpoint) => endpoint[field] ?? [])
+  return values.length === 0 ? undefined : pick(...values)
+}

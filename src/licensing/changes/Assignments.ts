@@ -1,0 +1,175 @@
+/** Assigns features to a license and removes them. */
+import { unknownId } from "../../contract/api/Failure.ts"
+import type { Metadata } from "../../contract/api/Metadata.ts"
+import { changesOf } from "../../ledger/events/Changes.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
+import type { LicenseFeature } from "../model/License.ts"
+import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { statusAt } from "../rules/Lifecycle.ts"
+
+/** Absent fields keep their value; null removes it. */
+export interface AssignCommand {
+  readonly feature_id: string
+  readonly enabled?: boolean
+  readonly max_consumptions?: number | null
+  readonly expires_at?: number | null
+  readonly metadata?: Metadata
+}
+
+/** Refuses every write to a revoked license. */
+export const refuseRevoked = (view: LicenseView, now: number): Refused<"LICENSE_STATE_CONFLICT"> | undefined =>
+  statusAt(view.license, view.policy, now) === "revoked"
+    ? reject("LICENSE_STATE_CONFLICT", "The license is revoked and cannot be changed: issue a new one.", {
+        detail: "revoked"
+      })
+    : undefined
+
+export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH"> =
+  {
+    name: "assign",
+    needs: ({ feature_id }) => ({ featureId: feature_id }),
+    decide: (view, command, now) => {
+      const revoked = refuseRevoked(view, now)
+      if (revoked !== undefined) return revoked
+      const feature = view.feature(command.feature_id)
+      if (feature === undefined)
+        return reject("NOT_FOUND", unknownId("feature", command.feature_id), { detail: "feature_id" })
+      if (feature.product_id !== view.license.product_id) {
+        return reject(
+          "LINKAGE_MISMATCH",
+          "The feature belongs to another product than the license: choose a feature of the license's product.",
+          {
+            detail: "feature_id"
+          }
+        )
+      }
+      const before = view.assignmentById(feature.id)
+      const enabled = command.enabled ?? before?.enabled ?? true
+      const expires_at = updatedValue(command.expires_at, before?.expires_at)
+      const assignment: Assignment = {
+        feature_id: feature.id,
+        feature_code: feature.code,
+        feature_name: feature.name,
+        enabled,
+        max_consumptions: updatedValue(command.max_consumptions, before?.max_consumptions),
+        total_consumptions: before?.total_consumptions ?? 0,
+        expires_at,
+        // An expiry that is given, or removed, takes the place of the policy's days.
+        ...(command.expires_at === undefined && before?.expires_after_days !== undefined
+          ? { expires_after_days: before.expires_after_days }
+          : undefined),
+        expiry_recorded: isExpiryRecorded(before, { enabled, expires_at }, now),
+        from_policy: false,
+        metadata: command.metadata ?? before?.metadata ?? {},
+        created_at: before?.created_at ?? now,
+        updated_at: now
+      }
+      // The event names `from_policy` only if it changes.
+      const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
+        "enabled",
+        "max_consumptions",
+        "expires_at",
+        "from_policy",
+        "metadata"
+      ])
+      const reply = (after: LicenseView) => featureOf(after, assignment)
+      const isWaitingAsBefore = before?.expires_after_days === assignment.expires_after_days
+      if (before !== undefined && Object.keys(changes).length === 0 && isWaitingAsBefore) return accept({}, reply)
+      return accept(
+        {
+          license: { updated_at: now },
+          entitlement: true,
+          assignments: [assignment],
+          ledger: before !== undefined && "max_consumptions" in changes ? [limitEntry(assignment)] : [],
+          events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
+        },
+        reply
+      )
+    }
+  }
+
+export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STATE_CONFLICT" | "NOT_FOUND"> = {
+  name: "unassign",
+  decide: (view, { feature_id }, now) => {
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    const assignment = view.assignmentById(feature_id)
+    if (assignment === undefined)
+      return reject(
+        "NOT_FOUND",
+        "The license does not have this feature: use the feature_id of one that is assigned.",
+        { detail: "feature_id" }
+      )
+    return accept(
+      {
+        license: { updated_at: now },
+        entitlement: true,
+        removedAssignments: [feature_id],
+        ledger: assignment.total_consumptions > 0 ? [removalEntry(assignment)] : [],
+        events: [assignmentEvent(view, "license.feature_removed", assignment, {})]
+      },
+      () => undefined
+    )
+  }
+}
+
+/** The ledger entry of a new maximum; without a maximum the feature is unlimited. */
+export const limitEntry = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
+  feature_id,
+  action: "set_limit",
+  amount: max_consumptions ?? 0,
+  balance_after: total_consumptions,
+  max_after: max_consumptions
+})
+
+/**
+ * The ledger entry of a removed assignment. Its count is lost: if the feature is assigned again, it starts from zero.
+ */
+export const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
+  feature_id,
+  action: "reset",
+  amount: -total_consumptions,
+  balance_after: 0
+})
+
+const updatedValue = (value: number | null | undefined, before: number | undefined): number | undefined =>
+  value === undefined ? before : (value ?? undefined)
+
+export const featureOf = ({ license }: LicenseView, assignment: Assignment): LicenseFeature =>
+  presentAssignment(license.id, assignment)
+
+/** An assignment as the management API shows it. */
+export const presentAssignment = (
+  license_id: string,
+  assignment: { readonly [K in keyof Omit<Assignment, "expiry_recorded">]: Assignment[K] | null }
+): LicenseFeature => {
+  const { max_consumptions, expires_at, total_consumptions } = assignment as Assignment
+  return {
+    license_id,
+    feature_id: assignment.feature_id as string,
+    feature_code: assignment.feature_code as string,
+    feature_name: assignment.feature_name as string,
+    enabled: assignment.enabled as boolean,
+    total_consumptions,
+    from_policy: assignment.from_policy as boolean,
+    metadata: assignment.metadata ?? {},
+    ...(max_consumptions == null
+      ? undefined
+      : { max_consumptions, remaining: Math.max(0, max_consumptions - total_consumptions) }),
+    ...(expires_at == null ? undefined : { expires_at })
+  }
+}
+
+const assignmentEvent = (
+  { license }: LicenseView,
+  event_type: "license.feature_assigned" | "license.feature_removed",
+  assignment: Assignment,
+  metadata: NewEvent["metadata"]
+): NewEvent => ({
+  event_type,
+  resource_type: "license",
+  resource_id: license.id,
+  metadata: { feature_id: assignment.feature_id, feature_code: assignment.feature_code, ...metadata }
+})

@@ -1,0 +1,94 @@
+/** The features that a license gets with its policy, when it is created and when it moves to another policy. */
+
+import type { changesOf } from "../../ledger/events/Changes.ts"
+import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
+import type { Assignment, LedgerEntry, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
+import { changeOfFeature } from "../model/RecordedAssignment.ts"
+import { begunFeatures } from "../rules/Terms.ts"
+import { limitEntry, removalEntry } from "./Assignments.ts"
+
+const dayMillis = 86_400_000
+
+/**
+ * The assignment of a feature that comes with a policy. What was consumed of the feature before stays counted. Its days begin with
+ * the license's term; without that instant they wait.
+ */
+export const grantedFeature = (
+  feature: PolicyFeatureRecord,
+  before: Assignment | undefined,
+  termBegins: number | undefined,
+  now: number
+): Assignment => ({
+  feature_id: feature.feature_id,
+  feature_code: feature.feature_code,
+  feature_name: feature.feature_name,
+  enabled: feature.enabled,
+  max_consumptions: feature.max_consumptions,
+  total_consumptions: before?.total_consumptions ?? 0,
+  ...(termBegins === undefined || feature.expires_after_days === undefined
+    ? { expires_at: undefined, expires_after_days: feature.expires_after_days }
+    : { expires_at: termBegins + feature.expires_after_days * dayMillis, expires_after_days: undefined }),
+  expiry_recorded: false,
+  from_policy: true,
+  metadata: feature.metadata,
+  created_at: before?.created_at ?? now,
+  updated_at: now
+})
+
+/** What a move changes about the features of a license. */
+interface MovedFeatures {
+  readonly assignments: ReadonlyArray<Assignment>
+  /** Feature ids. */
+  readonly removed: ReadonlyArray<string>
+  readonly ledger: ReadonlyArray<LedgerEntry>
+  /** For the event: `features.<code>` with the old and the new assignment. */
+  readonly changes: ReturnType<typeof changesOf>
+}
+
+/**
+ * The new policy's features replace those that came with the old one; features assigned by hand stay. If features are kept,
+ * only those are added that the license does not have. A move to the same policy changes no feature. What
+ * stays and waits for the license's term begins with it if the move begins the term.
+ */
+export const featuresAfterMove = (
+  view: LicenseView,
+  { features, policy }: TargetPolicy,
+  keep: boolean,
+  termBegins: number | undefined,
+  now: number
+): MovedFeatures => {
+  const begun = termBegins === undefined ? [] : begunFeatures(view, termBegins, now)
+  if (policy.id === view.policy.id) {
+    return { assignments: begun.map(({ after }) => after), removed: [], ledger: [], changes: changesTo(begun) }
+  }
+  const granted = features.flatMap((feature) => {
+    const before = view.assignmentById(feature.feature_id)
+    const isKept = before !== undefined && (keep || !before.from_policy)
+    return isKept ? [] : [{ before, after: grantedFeature(feature, before, termBegins, now) }]
+  })
+  const comes = new Set(features.map(({ feature_id }) => feature_id))
+  const goes = ({ feature_id, from_policy }: Assignment) => from_policy && !comes.has(feature_id)
+  const lost = keep ? [] : view.assignments.filter(goes)
+  const replaced = new Set([...granted.map(({ after }) => after), ...lost].map(({ feature_id }) => feature_id))
+  const stays = begun.filter(({ after }) => !replaced.has(after.feature_id))
+  return {
+    assignments: [...granted, ...stays].map(({ after }) => after),
+    removed: lost.map(({ feature_id }) => feature_id),
+    ledger: [
+      ...granted.flatMap(({ after, before }) =>
+        before !== undefined && before.max_consumptions !== after.max_consumptions ? [limitEntry(after)] : []
+      ),
+      ...lost.flatMap((before) => (before.total_consumptions > 0 ? [removalEntry(before)] : []))
+    ],
+    changes: Object.assign(
+      {},
+      changesTo([...granted, ...stays]),
+      ...lost.map((before) => changeOfFeature(before.feature_code, before, undefined))
+    )
+  }
+}
+
+const changesTo = (
+  features: ReadonlyArray<{ readonly before: Assignment | undefined; readonly after: Assignment }>
+): MovedFeatures["changes"] =>
+  Object.assign({}, ...features.map(({ after, before }) => changeOfFeature(after.feature_code, before, after)))

@@ -1,0 +1,125 @@
+/** Edits a license: its dates, its limits, its customer's name and e-mail, its order and subscription, its metadata. */
+
+import { changed, isUnchanged } from "../../access/preconditions/RecordTag.ts"
+import { changesOf } from "../../ledger/events/Changes.ts"
+import { patched } from "../../platform/postgres/queries/Sql.ts"
+import { wholeIntervals } from "../model/Heartbeat.ts"
+import { LicenseUpdate } from "../model/License.ts"
+import {
+  type LicenseRecord,
+  type LicenseSnapshot,
+  type LicenseView,
+  type PolicyRecord,
+  snapshot
+} from "../model/LicenseRecords.ts"
+import { limitNames } from "../model/Limits.ts"
+import { accept, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
+import { begunFeatures, changesOfBegun, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
+import { refuseRevoked } from "./Assignments.ts"
+import { editedLinks, refuseErasing } from "./Linkage.ts"
+
+type Edit = typeof LicenseUpdate.Type
+
+export type UpdateCommand = Edit & {
+  /** The request's If-Match. */
+  readonly ifMatch?: string | undefined
+}
+
+type UpdateCode = "LICENSE_STATE_CONFLICT" | "CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR"
+
+const fields = [
+  "customer_email",
+  "customer_name",
+  "starts_at",
+  "expires_at",
+  "maintenance_expires_at",
+  "order_id",
+  "subscription_id",
+  ...limitNames,
+  "metadata"
+] as const
+
+/** The editable fields that signed payloads depend on: changing one raises the entitlement version. */
+const signedFields = ["expires_at", "maintenance_expires_at"] as const
+
+export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
+  name: "update",
+  // An expiry moved into the past ends all leases before the next command of the same batch is decided.
+  needs: ({ customer_email, customer_name, expires_at, order_id, subscription_id }) => ({
+    links: { order: order_id ?? undefined, subscription: subscription_id ?? undefined },
+    ownOrder: typeof subscription_id === "string" && order_id === undefined,
+    allLeases: typeof expires_at === "number",
+    owner: typeof customer_email === "string" || typeof customer_name === "string"
+  }),
+  // A license of very many devices counts its containers only once their number is limited.
+  endsBatch: ({ max_container_instances }) => max_container_instances !== undefined,
+  decide: (view, { ifMatch, ...edit }, now) => {
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    if (!isUnchanged(LicenseUpdate, view.license, ifMatch)) return reject("CONFLICT", changed, { detail: "If-Match" })
+    const links = editedLinks(view, edit)
+    if ("accepted" in links) return links
+    const edited = { ...editedBy(view.license, edit), ...links }
+    // An expiry that is given begins a pending term.
+    const begins = edit.expires_at == null ? undefined : termBeginsAt(edited, now)
+    const begun = begins === undefined ? [] : begunFeatures(view, begins, now)
+    const changes = { ...changesOf(view.license, edited, fields), ...changesOfBegun(begun) }
+    if (Object.keys(changes).length === 0) return accept({}, snapshot)
+    const isNamed = typeof edit.customer_email === "string" || typeof edit.customer_name === "string"
+    const erasing = isNamed ? refuseErasing(view, view.license.customer_id) : undefined
+    if (erasing !== undefined) return erasing
+    const refused = refuseTerms(view.policy.license_type, edited)
+    if (refused !== undefined) return refused
+    return accept(
+      {
+        license: {
+          ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
+          term_days: edited.term_days,
+          ...reactivated(edited, view, now),
+          ...servedAnew(edited, view, now),
+          updated_at: now
+        },
+        assignments: begun.map(({ after }) => after),
+        entitlement: signedFields.some((field) => field in changes),
+        events: [
+          {
+            event_type: "license.updated",
+            resource_type: "license",
+            resource_id: view.license.id,
+            metadata: { changes }
+          }
+        ]
+      },
+      snapshot
+    )
+  }
+}
+
+/** An expiry that is given takes the place of a pending term. */
+const editedBy = (license: LicenseRecord, edit: Edit): LicenseRecord => {
+  const edited = patched<LicenseRecord>(license, edit)
+  return edited.expires_at === undefined ? edited : { ...edited, term_days: undefined }
+}
+
+/**
+ * A license whose expiry was moved into the future is active again. For one moved into the past, the clock's own steps
+ * follow.
+ */
+const reactivated = (edited: LicenseRecord, { license, policy }: LicenseView, now: number) =>
+  edited.expires_at !== license.expires_at &&
+  edited.status !== "suspended" &&
+  statusByClock(edited, policy, now) === "active"
+    ? { status: "active" as const }
+    : undefined
+
+/** A change of dates after which the runtime serves a license that it refused, or refuses one until its start. */
+const servedAnew = (edited: LicenseRecord, { license, policy }: LicenseView, now: number) => {
+  if (edited.starts_at === license.starts_at && edited.expires_at === license.expires_at) return undefined
+  return isRefused(license, policy, now) || isRefused(edited, policy, now)
+    ? wholeIntervals(license, policy, edited.starts_at, now)
+    : undefined
+}
+
+const isRefused = (license: LicenseRecord, policy: PolicyRecord, now: number): boolean =>
+  statusAt(license, policy, now) === "expired" || (license.starts_at ?? now) > now

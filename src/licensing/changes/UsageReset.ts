@@ -1,0 +1,104 @@
+/**
+ * Changes the quota and the consumption of a feature by hand: first the limit, then credits on top of it, then the
+ * count. Each change is a row of the ledger. The license's lifetime consumption never changes here.
+ */
+import { changesOf } from "../../ledger/events/Changes.ts"
+import type { LicenseFeature, LicenseUsageReset } from "../model/License.ts"
+import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { featureOf, refuseRevoked } from "./Assignments.ts"
+
+export type UsageResetCommand = typeof LicenseUsageReset.Type
+
+type UsageResetCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "VALIDATION_ERROR"
+
+export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode> = {
+  name: "reset usage",
+  decide: (view, command, now) => {
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    const before = targetOf(view, command)
+    if ("accepted" in before) return before
+    const refused = refuseCredits(before, command)
+    if (refused !== undefined) return refused
+    const { assignment, ledger } = applySteps(before, command)
+    const changes = changesOf(before, assignment, ["max_consumptions", "total_consumptions"])
+    const reply = (after: LicenseView) => featureOf(after, assignment)
+    if (Object.keys(changes).length === 0) return accept({}, reply)
+    return accept(
+      {
+        license: { updated_at: now },
+        entitlement: true,
+        assignments: [{ ...assignment, updated_at: now }],
+        ledger,
+        events: [
+          {
+            event_type: "license.usage_reset",
+            resource_type: "license",
+            resource_id: view.license.id,
+            metadata: {
+              feature_id: assignment.feature_id,
+              feature_code: assignment.feature_code,
+              changes
+            }
+          }
+        ]
+      },
+      reply
+    )
+  }
+}
+
+const targetOf = (
+  view: LicenseView,
+  { feature_id, feature_code = "" }: UsageResetCommand
+): Assignment | Refused<"NOT_FOUND"> => {
+  const assignment = feature_id === undefined ? view.assignmentByCode(feature_code) : view.assignmentById(feature_id)
+  return (
+    assignment ??
+    reject("NOT_FOUND", "The license does not have this feature: assign it first.", {
+      detail: feature_id === undefined ? "feature_code" : "feature_id"
+    })
+  )
+}
+
+const refuseCredits = (before: Assignment, { max_consumptions, add_credits }: UsageResetCommand) => {
+  if (add_credits === undefined) return undefined
+  const limit = max_consumptions ?? before.max_consumptions
+  const detail = { detail: "add_credits" }
+  if (limit === undefined) {
+    return reject(
+      "VALIDATION_ERROR",
+      "The feature is unlimited: leave out add_credits, or give max_consumptions.",
+      detail
+    )
+  }
+  return limit > Number.MAX_SAFE_INTEGER - add_credits
+    ? reject(
+        "VALIDATION_ERROR",
+        `The maximum would exceed ${Number.MAX_SAFE_INTEGER}, the largest count: add fewer credits.`,
+        detail
+      )
+    : undefined
+}
+
+/** The assignment after all requested changes, and a ledger row for each step that changed it. */
+const applySteps = (before: Assignment, command: UsageResetCommand) => {
+  const ledger: Array<LedgerEntry> = []
+  let assignment = before
+  const step = (action: LedgerEntry["action"], amount: number, next: Partial<Assignment>) => {
+    assignment = { ...assignment, ...next }
+    const { feature_id, total_consumptions, max_consumptions } = assignment
+    ledger.push({ feature_id, action, amount, balance_after: total_consumptions, max_after: max_consumptions })
+  }
+  const { max_consumptions: limit, add_credits: credits } = command
+  if (limit !== undefined && limit !== before.max_consumptions) step("set_limit", limit, { max_consumptions: limit })
+  if (credits !== undefined) {
+    step("top_up", credits, { max_consumptions: (assignment.max_consumptions ?? 0) + credits })
+  }
+  const total = command.reset_consumed === true ? 0 : command.total_consumptions
+  if (total !== undefined && total !== before.total_consumptions) {
+    step("reset", total - before.total_consumptions, { total_consumptions: total })
+  }
+  return { assignment, ledger }
+}

@@ -1,0 +1,22 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../../Api.ts"
+import { AllDevices } from "./AllDevices.ts"
+import { Devices } from "./Devices.ts"
+
+export const DevicesHttp = HttpApiBuilder.group(
+  Api,
+  "devices",
+  Effect.fn(function* (handlers) {
+    const all = yield* AllDevices
+    const devices = yield* Devices
+    return handlers.handleAll({
+      listAll: ({ query }) => all.list(query),
+      list: ({ params, query }) => devices.list(params.id, query),
+      get: ({ params }) => devices.get(params.id, params.device_id),
+      reset: ({ params }) => devices.reset(params.id, params.device_id),
+      blacklist: ({ params }) => devices.blacklist(params.id, params.device_id),
+      unblacklist: ({ params }) => devices.unblacklist(params.id, params.device_id)
+    })
+  })
+)

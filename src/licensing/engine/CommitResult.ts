@@ -1,0 +1,78 @@
+/** What became of the changes of a license, and the retry of those whose license is locked. */
+import { Clock, Effect, Exit, Semaphore } from "effect"
+import type { SqlError } from "effect/sql"
+import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
+import { isConcurrentChange, isForeignKeyViolation, isLogBusy } from "../../platform/postgres/queries/Sql.ts"
+import type { PendingChanges } from "./PendingChanges.ts"
+
+/**
+ * Nothing was written unless it is `committed`. `stale`: decided on outdated revisions. `locked`: another transaction holds
+ * the license for too long. `busy`: others hold the event log for too long. `late`: the deadline passed before the commit began.
+ */
+export type CommitResult = "committed" | "stale" | "locked" | "busy" | "late"
+
+/** Of changes that are decided under the license's lock: their deadline does not matter any more. */
+export type LockedCommitResult = Exclude<CommitResult, "late">
+
+export const exits = {
+  committed: Exit.succeed<CommitResult>("committed"),
+  stale: Exit.succeed<CommitResult>("stale"),
+  locked: Exit.succeed<CommitResult>("locked"),
+  busy: Exit.succeed<CommitResult>("busy"),
+  late: Exit.succeed<CommitResult>("late")
+}
+
+/** How long a license that another transaction holds is tried again. */
+const lockedMillisMax = 2_000
+const lockedRetryMillis = 100
+
+/**
+ * Tries a locked license again, alone, while the groups of the other licenses continue. One attempt at a time, and each takes what
+ * is free at once or gives up, so that very many locked licenses occupy one connection.
+ */
+export const makeLockedRetry = Effect.fnUntraced(function* (
+  attempt: (pending: PendingChanges) => Effect.Effect<Exit.Exit<CommitResult>>
+) {
+  const alone = yield* Semaphore.make(1)
+  return Effect.fnUntraced(function* (pending: PendingChanges) {
+    const until = (yield* Clock.currentTimeMillis) + lockedMillisMax
+    const isOver = Effect.map(Clock.currentTimeMillis, (now) => now >= until)
+    let last = exits.locked
+    const unlessOver = Effect.flatMap(isOver, (over) => (over ? Effect.succeed(last) : attempt(pending)))
+    while (true) {
+      yield* pauseFor(lockedRetryMillis)
+      last = yield* alone.withPermit(unlessOver)
+      if ((last !== exits.locked && last !== exits.busy) || (yield* isOver)) return last
+    }
+  })
+})
+
+/** An attempt that begins later than this after the first one is the last, so all of them end before a request's deadline. */
+const busyMillisMax = 2_500
+const busyAttemptsMax = 4
+
+/**
+ * Repeats a commit as a whole that did not get the event counter in time: that says nothing about its licenses. After one has given
+ * up, each of the next makes one attempt, so that the changes that have waited behind it do not wait as long again.
+ */
+export const makeWhileLogBusy = Effect.map(Clock.Clock, (clock) => {
+  let isGivenUp = false
+  return <A>(commit: Effect.Effect<A, SqlError.SqlError>) =>
+    Effect.suspend(() => {
+      const until = clock.currentTimeMillisUnsafe() + (isGivenUp ? 0 : busyMillisMax)
+      const isPatient = (error: SqlError.SqlError) => isLogBusy(error) && clock.currentTimeMillisUnsafe() < until
+      return Effect.retry(commit, { while: isPatient, times: busyAttemptsMax - 1 })
+    }).pipe(
+      Effect.tapError((error) => Effect.sync(() => (isGivenUp = isLogBusy(error)))),
+      Effect.tap(() => Effect.sync(() => (isGivenUp = false)))
+    )
+})
+
+export type WhileLogBusy = Effect.Success<typeof makeWhileLogBusy>
+
+/**
+ * A unique row that another node wrote first, a record that was deleted after it was read, or a term that was retired: the next
+ * decision will see it.
+ */
+export const isOvertaken = (error: SqlError.SqlError): boolean =>
+  error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error) || isConcurrentChange(error)

@@ -1,0 +1,122 @@
+/**
+ * Commits groups of changes, and isolates the licenses that keep the others of their group from being committed: first the whole
+ * group at once; without the stale changes; without the locked licenses; without repeated event ids; each license separately.
+ */
+import { Effect, Exit } from "effect"
+import { SqlClient } from "effect/sql"
+import { isConcurrentChange, isLockTimeout, isLogBusy } from "../../platform/postgres/queries/Sql.ts"
+import { type CommitResult, exits, isOvertaken, type WhileLogBusy } from "./CommitResult.ts"
+import { type GroupId, lockFree } from "./Fence.ts"
+import type { GroupIds } from "./GroupOutcome.ts"
+import type { GroupWrites } from "./GroupWrites.ts"
+import type { Measure } from "./JournalMetrics.ts"
+import * as Statements from "./JournalStatements.ts"
+import type { PendingChanges } from "./PendingChanges.ts"
+
+export interface CommitNeeds {
+  readonly writes: GroupWrites
+  readonly ids: GroupIds
+  readonly whileLogBusy: WhileLogBusy
+  readonly measure: Measure
+}
+
+export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whileLogBusy, writes }: CommitNeeds) {
+  const sql = yield* SqlClient.SqlClient
+  const { inTransaction, writeAll, writeFenced } = writes
+  const { nextAlone, nextGroup } = ids
+
+  /**
+   * Whether the last group had stale changes. While other nodes write the same licenses, the next group will have
+   * some, too.
+   */
+  let isContested = false
+
+  /** Commits the changes that are still current. */
+  const commitCurrent = (group: ReadonlyArray<PendingChanges>) => {
+    let writtenIds: ReadonlySet<string> = new Set()
+    // Set before the commit, because the commit's answer may be lost.
+    const setWritten = (ids: ReadonlySet<string>) => {
+      writtenIds = ids
+    }
+    const write = (groupId: GroupId) => Effect.map(writeFenced(group, groupId), setWritten)
+    return Effect.map(inTransaction(write, nextGroup), () => {
+      isContested = writtenIds.size < group.length
+      return group.map((pending): CommitResult => (writtenIds.has(pending.base.license.id) ? "committed" : "stale"))
+    })
+  }
+
+  /** Commits the changes that are still current and whose licenses no other transaction holds. */
+  const commitFree = (group: ReadonlyArray<PendingChanges>, next: () => GroupId) => {
+    let results: ReadonlyArray<CommitResult> = []
+    const write = Effect.fnUntraced(function* (groupId: GroupId) {
+      const freeIds = yield* lockFree(sql, group)
+      const free = group.filter(({ base }) => freeIds.has(base.license.id))
+      const writtenIds = free.length === 0 ? freeIds : yield* writeFenced(free, groupId)
+      results = group.map(({ base: { license } }) =>
+        writtenIds.has(license.id) ? "committed" : freeIds.has(license.id) ? "stale" : "locked"
+      )
+    })
+    return inTransaction(write, next).pipe(
+      Effect.map(() => results),
+      // A row that belongs to a license is locked.
+      Effect.catchIf(isLockTimeout, () => Effect.succeed(group.map((): CommitResult => "locked")))
+    )
+  }
+
+  const commitGroup = (group: ReadonlyArray<PendingChanges>) =>
+    Effect.suspend(() =>
+      // For a single license this saves nothing: the attempt as a whole nearly always succeeds.
+      isContested && group.length > 1
+        ? commitCurrent(group)
+        : writeAll(group, nextGroup).pipe(
+            Effect.as(group.map((): CommitResult => "committed")),
+            Effect.catchIf(isConcurrentChange, () => commitCurrent(group))
+          )
+    ).pipe(
+      Effect.catchIf(isLockTimeout, () => commitFree(group, nextGroup)),
+      whileLogBusy,
+      Effect.catchIf(isLogBusy, () => Effect.succeed(group.map((): CommitResult => "busy"))),
+      measure(group.length)
+    )
+
+  /**
+   * Changes that the database refuses must not fail the others of their group: then each license is tried
+   * separately.
+   */
+  const commitAll = (group: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<CommitResult>>> =>
+    commitGroup(group).pipe(
+      Effect.map((results) => results.map((result) => exits[result])),
+      Effect.catch((error) => {
+        // The number was refused, so nothing was written: the term was retired.
+        if (isConcurrentChange(error)) return Effect.succeed(group.map(() => exits.stale))
+        if (group.length === 1) return Effect.succeed([isOvertaken(error) ? exits.stale : Exit.die(error)])
+        return Statements.repeatsEventId(error) ? commitWithoutRepeats(group) : commitEach(group)
+      })
+    )
+
+  const commitEach = (group: ReadonlyArray<PendingChanges>) =>
+    Effect.map(
+      Effect.forEach(group, (pending) => commitAll([pending])),
+      (results) => results.flat()
+    )
+
+  /** Changes with an event id that was counted before are decided again; the others are committed without them. */
+  const commitWithoutRepeats = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>) {
+    const repeated = yield* Effect.orDie(Statements.licensesWithRepeatedEventIds(sql, group))
+    if (repeated.size === 0) return yield* commitEach(group)
+    const others = group.filter((pending) => !repeated.has(pending.base.license.id))
+    const results = (others.length === 0 ? [] : yield* commitAll(others)).values()
+    return group.map((pending) => (repeated.has(pending.base.license.id) ? exits.stale : results.next().value!))
+  })
+
+  /** Tries a single license that was locked; a group of its own, beside the others. */
+  const commitAlone = (pending: PendingChanges): Effect.Effect<Exit.Exit<CommitResult>> =>
+    commitFree([pending], nextAlone).pipe(
+      Effect.map(([result]) => exits[result!]),
+      Effect.catch((error) =>
+        Effect.succeed(isLogBusy(error) ? exits.busy : isOvertaken(error) ? exits.stale : Exit.die(error))
+      )
+    )
+
+  return { commitAll, commitAlone }
+})

@@ -1,0 +1,91 @@
+/**
+ * Writes a group: its licenses behind the fence, and all rows that belong to the licenses that were written. Every write succeeds if
+ * its group is committed, and fails if it is not and never will be, also if the connection was lost.
+ */
+import { Effect } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { insertResponses } from "../../access/idempotency/StoredResponses.ts"
+import { type Entry, EventLog } from "../../ledger/events/EventLog.ts"
+import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
+import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
+import type { Gathering } from "./CommitQueue.ts"
+import * as Fence from "./Fence.ts"
+import { makeKnownOutcomes } from "./GroupOutcome.ts"
+import * as Statements from "./JournalStatements.ts"
+import type { PendingChanges } from "./PendingChanges.ts"
+import { changesOfEarlierTerm, isOfTerm, renewingTerm, type Term } from "./Term.ts"
+
+type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
+
+export type GroupWrites = Effect.Success<ReturnType<typeof makeGroupWrites>>
+
+export const makeGroupWrites = Effect.fnUntraced(function* (term: Term, gathering: Gathering) {
+  const sql = yield* SqlClient.SqlClient
+  const { inOneWrite, pipelined } = yield* Postgres
+  const { appendAtOnce, appendInCommit, deliveriesQueued } = yield* EventLog
+  const ofTerm = renewingTerm(term)
+  const withKnownOutcome = yield* makeKnownOutcomes
+
+  /**
+   * All rows that belong to the changes, written after the fence. Events come last, because their counter's lock is
+   * taken last.
+   */
+  const rowsOf = (
+    group: ReadonlyArray<PendingChanges>,
+    append: (entries: ReadonlyArray<Entry>) => WriteEffect
+  ): ReadonlyArray<WriteEffect> => {
+    const entries = group.flatMap((pending) => pending.entries)
+    const responses = group.flatMap((pending) => pending.responses)
+    return [
+      ...Statements.rowsOf(sql, group),
+      ...(responses.length === 0 ? [] : [insertResponses(sql, responses)]),
+      ...(entries.length === 0 ? [] : [append(entries)])
+    ]
+  }
+
+  const sendAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+    if (!group.every(isOfTerm(groupId))) return yield* Effect.fail(changesOfEarlierTerm)
+    let queued = false
+    for (const pending of group) pending.revision = groupId.revision
+    const append = (entries: ReadonlyArray<Entry>) =>
+      Effect.map(appendAtOnce(entries), (appended) => {
+        queued = appended.queued
+        gathering.waited(appended.waitedMillis)
+      })
+    const fenced = [...Fence.lockTargets(sql, group), Fence.fenceAll(sql, groupId, group)]
+    yield* inOneWrite([...fenced, ...rowsOf(group, append)])
+    if (queued) deliveriesQueued.openUnsafe()
+  })
+
+  /** Writes the whole group in one round trip: all of it commits, or nothing is written. `next` numbers the group. */
+  const writeAll = (group: ReadonlyArray<PendingChanges>, next: () => Fence.GroupId) =>
+    retryTransaction(withKnownOutcome((groupId) => sendAll(group, groupId), next))
+
+  /** Runs a write of several steps in a transaction. Each try of it is a group of its own, which `next` numbers. */
+  const inTransaction = (write: (groupId: Fence.GroupId) => WriteEffect, next: () => Fence.GroupId) =>
+    retryTransaction(
+      withKnownOutcome(
+        ofTerm((groupId) => pipelined(write(groupId))),
+        next
+      )
+    )
+
+  /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
+  const writeFenced = Effect.fnUntraced(function* (all: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+    const group = all.filter(isOfTerm(groupId))
+    if (group.length === 0) return noLicenses
+    for (const pending of group) pending.revision = groupId.revision
+    yield* Effect.all(Fence.lockTargets(sql, group), { discard: true })
+    const writtenIds = yield* Fence.fence(sql, groupId, group)
+    const rows = rowsOf(
+      group.filter((pending) => writtenIds.has(pending.base.license.id)),
+      appendInCommit
+    )
+    yield* Effect.all(rows, { concurrency: "unbounded", discard: true })
+    return writtenIds
+  })
+
+  return { writeAll, inTransaction, writeFenced }
+})
+
+const noLicenses: ReadonlySet<string> = new Set()

@@ -1,0 +1,74 @@
+/**
+ * Commits the decisions of all actors of the node in groups. A group is one transaction of set-based statements, for
+ * all decisions that arrived while the previous group was committed. Its fence makes decisions on cached state safe: a
+ * license is updated only if its revision, its policy's and its catalog's are still those of the decision. A license
+ * that fails the fence is left out with all its rows, and its actor decides again. Responses leave only after the
+ * commit.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeBatcher, type SubmitToBatch } from "../../platform/postgres/driver/Batcher.ts"
+import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
+import { isLockTimeout } from "../../platform/postgres/queries/Sql.ts"
+import type { DeviceRecord } from "../model/LicenseRecords.ts"
+import { groupMax, makeCommitQueue, makeGathering } from "./CommitQueue.ts"
+import { type CommitResult, type LockedCommitResult, makeLockedRetry, makeWhileLogBusy } from "./CommitResult.ts"
+import { makeGroupCommits } from "./GroupCommits.ts"
+import { makeGroupIds, makeRetire } from "./GroupOutcome.ts"
+import { makeGroupWrites } from "./GroupWrites.ts"
+import { makeMeasure } from "./JournalMetrics.ts"
+import * as Statements from "./JournalStatements.ts"
+import { makeLockedCommit } from "./LockedCommit.ts"
+import type { PendingChanges } from "./PendingChanges.ts"
+import { makeTerm, type Term } from "./Term.ts"
+
+const seenBatches = { name: "journal.record_seen", concurrency: 1, batchMax: groupMax }
+
+export class Journal extends Context.Service<
+  Journal,
+  {
+    /**
+     * Commits one license's pending changes, in a group with all others that wait. One commit per license at a time.
+     */
+    readonly commit: SubmitToBatch<PendingChanges, CommitResult>
+    /**
+     * Commits a license that other nodes have overtaken several times. Locks the license first, then runs `decide` and
+     * writes the changes that it returns, if any, before anyone else can change the license. `decide` runs in the
+     * transaction that holds the lock, and runs again if the transaction is retried.
+     */
+    locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedCommitResult>
+    /** Records that devices were seen, when nothing else was decided. Needs no fence. */
+    readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
+    readonly term: Term
+    /** Ends the term of any node: when this returns, what it committed can be read, and nothing more of it will be. */
+    retire(term: string): Effect.Effect<void>
+  }
+>()("licensing/licensing/engine/Journal") {
+  static readonly layer = Layer.effect(
+    Journal,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const term = yield* makeTerm
+      const gathering = yield* makeGathering
+      const needs = {
+        writes: yield* makeGroupWrites(term, gathering),
+        ids: yield* makeGroupIds(term),
+        whileLogBusy: yield* makeWhileLogBusy,
+        measure: yield* makeMeasure
+      }
+      const { commitAll, commitAlone } = yield* makeGroupCommits(needs)
+      const commit = yield* makeCommitQueue(commitAll, yield* makeLockedRetry(commitAlone), gathering)
+      const locked = yield* makeLockedCommit(needs)
+
+      const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
+        const devices = lists.flat()
+        yield* Effect.catchIf(retryTransaction(Statements.recordSeenDevices(sql, devices)), isLockTimeout, () =>
+          retryTransaction(Statements.recordFreeSeenDevices(sql, devices))
+        )
+        return lists.map(() => undefined)
+      }, Effect.orDie)
+      const { submit: recordSeen } = yield* makeBatcher({ ...seenBatches, run: recordAllSeen })
+      return Journal.of({ commit, locked, recordSeen, term, retire: yield* makeRetire })
+    })
+  )
+}

@@ -1,0 +1,153 @@
+/**
+ * One actor per license in use: a mailbox, the license's cached state, and at most one batch in progress. A batch takes
+ * all waiting commands, decides them and commits their changes together; results leave only after the commit.
+ *
+ * An actor costs a map entry: no fiber, no timer. An actor that was not used for a while is evicted; its next command
+ * loads the license again.
+ */
+import { Clock, Context, Effect, Exit, identity, Layer, Schedule } from "effect"
+import { CurrentActor } from "../../access/CurrentActor.ts"
+import type { Code } from "../../contract/api/ErrorCode.ts"
+import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { RequestContext } from "../../contract/api/RequestContext.ts"
+import { StoredResponse } from "../../contract/api/StoredResponse.ts"
+import { Deadline, makeLateCheck, RequestTimeout } from "../../platform/postgres/driver/Deadline.ts"
+import { sampledSpan, Traces } from "../../platform/telemetry/Traces.ts"
+import type { Origin, Rule } from "../rules/LicenseCommand.ts"
+import { makeActorBatches } from "./ActorBatches.ts"
+import { ActorTable } from "./ActorTable.ts"
+import { type PendingCommand, pendingCommand, type Signs, traceCommand } from "./PendingCommand.ts"
+
+/** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
+const mailboxMax = 1024
+type Router = (licenseId: string, command: PendingCommand) => boolean
+
+type Asked<A, C extends Code> = Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
+
+export class LicenseActors extends Context.Service<
+  LicenseActors,
+  {
+    /** Has the license's actor decide a command, on behalf of the current actor and request. */
+    ask<Command, Reply, C extends Code>(
+      licenseId: string,
+      rule: Rule<Command, Reply, C>,
+      command: NoInfer<Command>
+    ): Asked<Reply, C>
+    /**
+     * The same, with work around the commit. `begin` starts work on the reply that can run during the commit. `finish` turns
+     * its result into the handler's result: after the commit, or just before it if the response is stored with the change.
+     */
+    askWith<Command, Reply, C extends Code, Started, A>(
+      licenseId: string,
+      rule: Rule<Command, Reply, C>,
+      command: NoInfer<Command>,
+      begin: (reply: Reply) => Started,
+      finish: (started: Started) => Effect.Effect<A>,
+      signs?: Signs
+    ): Asked<A, C>
+    /** The same for callers outside a fiber: puts a command into the license's mailbox. */
+    post(licenseId: string, command: PendingCommand): void
+    /** Decides the command on this node, also if another node owns the license. */
+    postHere(licenseId: string, command: PendingCommand): void
+    /** From now on `post` offers the commands whose replies are signed to this function first; true: it takes care of the command. */
+    setRouter(router: Router): void
+    /** When a license in memory was last found to have been changed by others than its actor, nearly always by another node. */
+    changedElsewhereAt(licenseId: string): number
+    /** Actors in memory and commands waiting, for metrics. */
+    readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
+  }
+>()("licensing/licensing/engine/LicenseActors") {
+  static readonly layer = Layer.effect(
+    LicenseActors,
+    Effect.gen(function* () {
+      const startBatches = yield* makeActorBatches
+      const clock = yield* Clock.Clock
+      const timeoutMillis = yield* RequestTimeout
+      const traces = yield* Traces
+      const actors = new ActorTable()
+      const startLateCheck = yield* makeLateCheck(() => actors.giveUpLate(clock.currentTimeMillisUnsafe()))
+      const evictIdle = Effect.sync(() => actors.evictIdle(clock.currentTimeMillisUnsafe()))
+      yield* Effect.forkScoped(Effect.repeat(evictIdle, Schedule.spaced("10 seconds")))
+
+      const postHere = (licenseId: string, command: PendingCommand): void => {
+        const { span } = command
+        if (span !== undefined && traces !== undefined) traceCommand(traces, licenseId, command, span)
+        const actor = actors.of(licenseId)
+        if (actor.mailbox.length >= mailboxMax) {
+          command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
+          return
+        }
+        command.deadline ??= clock.currentTimeMillisUnsafe() + timeoutMillis
+        actor.mailbox.push(command)
+        startLateCheck()
+        if (!actor.running) startBatches(actor)
+      }
+
+      let router: Router | undefined
+      const post = (licenseId: string, command: PendingCommand): void => {
+        if (router === undefined || command.signs === undefined || !router(licenseId, command))
+          postHere(licenseId, command)
+      }
+
+      const askWith = askThrough(post)
+      return LicenseActors.of({
+        post,
+        postHere,
+        setRouter: (given) => {
+          router = given
+        },
+        changedElsewhereAt: (licenseId) => actors.find(licenseId)?.changedElsewhereAt ?? Number.NEGATIVE_INFINITY,
+        ask: (licenseId, rule, command) => askWith(licenseId, rule, command, identity, Effect.succeed),
+        askWith,
+        load: Effect.sync(() => actors.load)
+      })
+    })
+  )
+}
+
+/** Makes a request of a fiber into a command, which `post` takes, and waits for its result. */
+const askThrough =
+  (post: LicenseActors["Service"]["post"]): LicenseActors["Service"]["askWith"] =>
+  <Command, Reply, C extends Code, Started, A>(
+    licenseId: string,
+    rule: Rule<Command, Reply, C>,
+    command: Command,
+    begin: (reply: Reply) => Started,
+    finish: (started: Started) => Effect.Effect<A>,
+    signs?: Signs
+  ) =>
+    Effect.withFiber((fiber): Asked<A, C> => {
+      const { requestId, clientAddress } = fiber.getRef(RequestContext)
+      const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
+      const recorder = fiber.getRef(StoredResponse)
+      const release = decidedByActor(fiber.getRef(Deadline))
+      const request = { rule, command, origin, begin, span: sampledSpan(fiber.context) }
+      if (recorder === undefined) {
+        const started: Asked<Started, C> = Effect.callback((resume) =>
+          post(licenseId, pendingCommand({ ...request, resume, signs }))
+        )
+        return Effect.flatMap(release(started), finish)
+      }
+      const { committed } = recorder
+      const storeResponse = (started: Started) =>
+        Effect.flatMap(finish(started), (value) => Effect.map(recorder.rowOf(value), (row) => ({ value, row }))).pipe(
+          Effect.provideContext(fiber.context)
+        )
+      const answered: Asked<A, C> = Effect.callback((resume) =>
+        post(licenseId, pendingCommand({ ...request, resume, storeResponse, committed }))
+      )
+      return release(answered)
+    })
+
+/** The actor gives the command up, or reports its outcome; a refused request may be given up again afterwards. */
+const decidedByActor = (deadline: Deadline | undefined) => {
+  if (deadline !== undefined) deadline.committing = true
+  return <A, E, R>(asked: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    deadline === undefined
+      ? asked
+      : Effect.onError(asked, () =>
+          Effect.sync(() => {
+            deadline.committing = false
+          })
+        )
+}

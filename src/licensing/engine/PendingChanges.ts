@@ -1,0 +1,300 @@
+/** What a batch of commands has decided on top of the committed state. It is discarded if its commit fails. */
+import type { StoredResponseRow } from "../../contract/api/StoredResponse.ts"
+import type { Entry } from "../../ledger/events/EventLog.ts"
+import type { Prefetched } from "../lookups/Prefetch.ts"
+import { expiredFeatures, expiryDueAt } from "../model/FeatureExpiry.ts"
+import { notDueBefore } from "../model/Heartbeat.ts"
+import type {
+  Assignment,
+  BindingName,
+  CachedViews,
+  Changes,
+  CountedUsage,
+  DeviceRecord,
+  FeatureRecord,
+  LeaseRecord,
+  LedgerEntry,
+  LicenseRecord,
+  LicenseView,
+  LinkKind,
+  LinkRecord,
+  PolicyRecord,
+  TargetPolicy,
+  VersionRecord
+} from "../model/LicenseRecords.ts"
+import { type Limits, limitsOf } from "../model/Limits.ts"
+import { clockOrigin, eventRow, usageRow } from "../rows/EventRows.ts"
+import { hotColumns } from "../rows/LicenseRows.ts"
+import { cachedViewsAfter } from "../rules/Entitlement.ts"
+import type { Origin } from "../rules/LicenseCommand.ts"
+import { isOverdue } from "../rules/Lifecycle.ts"
+import {
+  bindingKey,
+  bindingKeyOf,
+  type CommittedState,
+  isActiveContainer,
+  sortedByCode
+} from "../state/CommittedState.ts"
+import { LeaseChanges } from "../state/LiveLeases.ts"
+
+export class PendingChanges implements LicenseView {
+  license: LicenseRecord
+  /** Not the one of the committed state if the license moves to another policy. */
+  policy: PolicyRecord
+  limits: Limits
+  readonly productCode: string
+  readonly base: CommittedState
+  readonly prefetched: Prefetched
+  cachedViews: CachedViews | undefined
+  readonly changedDevices = new Map<string, DeviceRecord>()
+  readonly seen = new Map<string, DeviceRecord>()
+  readonly changedAssignments = new Map<string, Assignment>()
+  /** By feature id. */
+  readonly removedAssignments = new Set<string>()
+  /** Events and rows of the ledger, in the order in which they were decided. */
+  readonly entries: Array<Entry> = []
+  /** Responses to store with the change, of requests with an Idempotency-Key. */
+  readonly responses: Array<StoredResponseRow> = []
+  /** When all devices that are not cached were reset. */
+  othersResetAt: number | undefined
+  /** Whether license columns beyond state and counters changed. */
+  profileChanged = false
+  /** The license's revision after the commit; the journal draws it. */
+  revision = 0
+  /** The node's term when the changes were decided. Undefined: of any term. */
+  term: string | undefined
+  /** When the changes are no longer committed, unless their commit has begun. */
+  deadline = Number.POSITIVE_INFINITY
+  /** How many more containers hold a slot than before. */
+  containersGained = 0
+  private readonly counts = new Map<string, CountedUsage>()
+  private readonly changedIds = new Map<string, DeviceRecord>()
+  private merged: ReadonlyArray<Assignment> | undefined
+  /** The same as in the committed state, for changed assignments. */
+  private expiriesFrom = Number.POSITIVE_INFINITY
+  private readonly leases: LeaseChanges
+
+  constructor(base: CommittedState, prefetched: Prefetched) {
+    this.base = base
+    this.license = base.license
+    this.policy = base.policy
+    this.limits = base.limits
+    this.productCode = base.productCode
+    this.cachedViews = base.cachedViews
+    this.prefetched = prefetched
+    this.leases = new LeaseChanges(base.leases)
+  }
+
+  /** Whether a decision has to be committed under the fence. Changes by the clock alone do not: they can wait. */
+  changed = false
+
+  /** Whether the license moves to another policy. Its cached state cannot follow. */
+  get movesPolicy(): boolean {
+    return this.policy !== this.base.policy
+  }
+
+  get assignmentsChanged(): boolean {
+    return this.changedAssignments.size > 0 || this.removedAssignments.size > 0
+  }
+
+  get assignments(): ReadonlyArray<Assignment> {
+    this.merged ??= this.assignmentsChanged ? this.mergedAssignments() : this.base.assignmentList
+    return this.merged
+  }
+
+  private mergedAssignments(): ReadonlyArray<Assignment> {
+    const merged: Array<Assignment> = []
+    let replaced = 0
+    for (const committed of this.base.assignments.values()) {
+      const changed = this.changedAssignments.get(committed.feature_id)
+      if (changed !== undefined) replaced++
+      if (!this.removedAssignments.has(committed.feature_id)) merged.push(changed ?? committed)
+    }
+    if (replaced === this.changedAssignments.size) return merged
+    const mergedIds = new Set(merged.map((assignment) => assignment.feature_id))
+    const added = Array.from(this.changedAssignments.values()).filter(({ feature_id }) => !mergedIds.has(feature_id))
+    return Array.from(sortedByCode([...merged, ...added]).values())
+  }
+
+  assignmentByCode(code: string): Assignment | undefined {
+    const committed = this.base.assignments.get(code)
+    if (!this.assignmentsChanged) return committed
+    if (committed !== undefined && !this.removedAssignments.has(committed.feature_id)) {
+      const current = this.changedAssignments.get(committed.feature_id) ?? committed
+      if (current.feature_code === code) return current
+    }
+    return this.assignments.find((assignment) => assignment.feature_code === code)
+  }
+
+  assignmentById(featureId: string): Assignment | undefined {
+    return this.assignments.find((assignment) => assignment.feature_id === featureId)
+  }
+
+  expiredFeatures(now: number): ReadonlyArray<Assignment> {
+    if (!this.assignmentsChanged) return this.base.expiredFeatures(now)
+    return now < Math.min(this.base.expiriesFrom, this.expiriesFrom) ? [] : expiredFeatures(this.assignments, now)
+  }
+
+  device(binding: BindingName): DeviceRecord | undefined {
+    return this.deviceAt(bindingKey(binding))
+  }
+
+  private deviceAt(key: string): DeviceRecord | undefined {
+    return this.changedDevices.get(key) ?? this.seen.get(key) ?? this.base.devices.get(key)
+  }
+
+  deviceById(id: string): DeviceRecord | undefined {
+    const key = this.base.deviceKeys.get(id)
+    return (
+      this.changedIds.get(id) ?? (key === undefined ? undefined : (this.seen.get(key) ?? this.base.devices.get(key)))
+    )
+  }
+
+  get devices(): Iterable<DeviceRecord> {
+    return this.changedDevices.size === 0 ? this.base.devices.values() : this.mergedDevices()
+  }
+
+  private *mergedDevices(): Generator<DeviceRecord> {
+    for (const [key, device] of this.base.devices) yield this.changedDevices.get(key) ?? device
+    for (const [key, device] of this.changedDevices) if (!this.base.devices.has(key)) yield device
+  }
+
+  get activeContainers(): number {
+    return (this.base.activeContainers ?? 0) + this.containersGained
+  }
+
+  overdue(now: number): ReadonlyArray<DeviceRecord> {
+    const { license, policy } = this
+    if (!policy.require_heartbeat || now <= notDueBefore(license, policy)) return []
+    const untouched = this.base.unpromised(now).filter((device) => !this.changedDevices.has(bindingKeyOf(device)))
+    return [...untouched, ...this.changedDevices.values()].filter((device) => isOverdue(device, license, policy, now))
+  }
+
+  get liveLeases(): Iterable<LeaseRecord> {
+    return this.leases.live()
+  }
+
+  get liveLeaseCount(): number {
+    return this.leases.count
+  }
+
+  liveLeaseOf(deviceId: string): LeaseRecord | undefined {
+    return this.leases.ofDevice(deviceId)
+  }
+
+  lapsed(now: number): ReadonlyArray<LeaseRecord> {
+    return this.leases.lapsed(now)
+  }
+
+  leaseByToken(tokenHash: string): LeaseRecord | undefined {
+    return this.leases.byToken(tokenHash) ?? this.prefetched.endedLeases.get(tokenHash)
+  }
+
+  /** Changed leases, by token. */
+  get changedLeases(): ReadonlyMap<string, LeaseRecord> {
+    return this.leases.changed
+  }
+
+  counted(eventId: string): CountedUsage | undefined {
+    return this.counts.get(eventId) ?? this.prefetched.counted.get(eventId)
+  }
+
+  version(appVersion: string): VersionRecord {
+    const versions = this.prefetched.versions
+    return { enforced: versions !== undefined && versions.size > 0, released_at: versions?.get(appVersion) }
+  }
+
+  feature(featureId: string): FeatureRecord | undefined {
+    return this.prefetched.features.get(featureId)
+  }
+
+  link(kind: LinkKind, id: string): LinkRecord | undefined {
+    return this.prefetched.links.find((link) => link.kind === kind && link.id === id)
+  }
+
+  targetPolicy(id: string): TargetPolicy | undefined {
+    return this.prefetched.policies.get(id)
+  }
+
+  get otherResettable(): number {
+    return this.othersResetAt === undefined ? this.prefetched.otherResettable : 0
+  }
+
+  /** Applies a decision. */
+  apply(changes: Changes, origin: Origin, now: number): void {
+    const { seen, ...fenced } = changes
+    this.changed ||= changesAnything(fenced)
+    this.applyAll(fenced, origin, now)
+    if (seen === undefined) return
+    const key = bindingKeyOf(seen)
+    if (this.changedDevices.has(key)) {
+      this.changedDevices.set(key, seen)
+      this.changedIds.set(seen.id, seen)
+    } else this.seen.set(key, seen)
+  }
+
+  /** Applies what the clock has changed. It is committed with the first decision; reads do not commit it. */
+  settle(changes: Changes | undefined, now: number): void {
+    if (changes !== undefined) this.applyAll(changes, clockOrigin, now)
+  }
+
+  private applyAll(changes: Changes, origin: Origin, now: number): void {
+    if (changes.policy !== undefined) this.policy = changes.policy
+    if (changes.license !== undefined || changes.entitlement === true) {
+      this.license = {
+        ...this.license,
+        ...changes.license,
+        entitlement_counter:
+          (changes.license?.entitlement_counter ?? this.license.entitlement_counter) +
+          (changes.entitlement === true ? 1 : 0)
+      }
+      if (Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))) {
+        this.profileChanged = true
+        this.limits = limitsOf(this.license, this.policy)
+      }
+    }
+    for (const device of changes.devices ?? []) {
+      const key = bindingKeyOf(device)
+      const before = this.deviceAt(key)
+      this.containersGained +=
+        Number(isActiveContainer(device)) - Number(before !== undefined && isActiveContainer(before))
+      this.changedDevices.set(key, device)
+      this.changedIds.set(device.id, device)
+    }
+    if (changes.othersReset === true) {
+      this.othersResetAt = now
+      // A reset frees all slots, of cached and uncached devices.
+      this.containersGained = -(this.base.activeContainers ?? 0)
+    }
+    if (changes.removedAssignments !== undefined) this.cachedViews = undefined
+    else if (changes.assignments !== undefined) this.cachedViews = cachedViewsAfter(this, changes.assignments)
+    for (const assignment of changes.assignments ?? []) {
+      this.merged = undefined
+      this.expiriesFrom = Math.min(this.expiriesFrom, expiryDueAt(assignment))
+      this.changedAssignments.set(assignment.feature_id, assignment)
+      this.removedAssignments.delete(assignment.feature_id)
+    }
+    for (const featureId of changes.removedAssignments ?? []) {
+      this.merged = undefined
+      this.changedAssignments.delete(featureId)
+      this.removedAssignments.add(featureId)
+    }
+    for (const lease of changes.leases ?? []) this.leases.put(lease)
+    // A consumption comes before the events that it triggers: its ledger row is its event.
+    for (const entry of changes.ledger ?? []) this.addUsage(entry, origin, now)
+    for (const event of changes.events ?? []) this.entries.push(eventRow(event, origin, now))
+  }
+
+  private addUsage(entry: LedgerEntry, origin: Origin, now: number): void {
+    this.entries.push(usageRow(entry, this.license.id, origin, now))
+    const { amount, event_id, feature_code } = entry
+    if (event_id !== undefined && feature_code !== undefined) {
+      this.counts.set(event_id, { feature_code, amount })
+    }
+  }
+}
+
+const changesAnything = (changes: Changes): boolean => {
+  for (const part of Object.values(changes)) if (!Array.isArray(part) || part.length > 0) return true
+  return false
+}

@@ -1,0 +1,285 @@
+/** The operations on licenses, their states and their feature assignments. */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Idempotency, idempotencyKeyMax, KeyRequired } from "../../access/idempotency/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../../access/Management.ts"
+import { Conditional } from "../../access/preconditions/Conditional.ts"
+import { Data, Paged } from "../../contract/api/Envelope.ts"
+import { failures } from "../../contract/api/Failure.ts"
+import { withMetadataFilter } from "../../contract/api/Metadata.ts"
+import { expandOf, listQuery, pageQuery } from "../../contract/api/Paging.ts"
+import { BodyBytesMax, BodyValuesMax, Decoding, PathTables } from "../../contract/api/Requests.ts"
+import { Text } from "../../contract/api/Text.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { expandable } from "../model/Expand.ts"
+import { Lease } from "../model/Lease.ts"
+import {
+  License,
+  LicenseBatch,
+  LicenseCreate,
+  LicenseFeature,
+  LicenseFeatureAssign,
+  LicensePolicyChange,
+  LicenseRenew,
+  LicenseStatus,
+  LicensesWithKeys,
+  LicenseTransfer,
+  LicenseUpdate,
+  LicenseUsageReset,
+  LicenseWithKey,
+  licenseSorts
+} from "../model/License.ts"
+import { LicenseDiagnose, LicenseDiagnosis } from "./Diagnosis.ts"
+
+const params = { id: Schema.String }
+const text = Schema.optionalKey(Schema.String)
+
+/** The filters of the license list. */
+const licenseFilters = {
+  product_id: text,
+  policy_id: text,
+  customer_id: text,
+  status: Schema.optionalKey(LicenseStatus),
+  order_id: text,
+  subscription_id: text,
+  expires_before: Schema.optionalKey(Timestamp),
+  expires_after: Schema.optionalKey(Timestamp),
+  license_key_last4: text,
+  q: Schema.optionalKey(Text(512)),
+  expand: Schema.optionalKey(expandOf(expandable))
+}
+
+const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, description: string) =>
+  HttpApiEndpoint.post(verb, `/licenses/:id/${verb}`, {
+    params,
+    success: Data(License),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+  }).annotateMerge(operation({ id: `${verb}License`, summary, description, scopes: ["license:write"] }))
+
+const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
+  params,
+  // Declared here for the OpenAPI document and for clients; a request without it is refused before its body is read.
+  headers: {
+    "idempotency-key": Schema.String.check(Schema.isBetweenLength(1, idempotencyKeyMax)).annotate({
+      description:
+        "A text of your choice, unique to this renewal. A repeated request with the same text and body does not renew again."
+    })
+  },
+  payload: LicenseRenew,
+  success: Data(License),
+  error: failures(
+    "NOT_FOUND",
+    "LICENSE_STATE_CONFLICT",
+    "LICENSE_NOT_RENEWABLE",
+    "LINKAGE_MISMATCH",
+    "EXPIRY_NOT_IN_FUTURE",
+    "RENEWAL_NOT_LATER",
+    "VALIDATION_ERROR"
+  )
+})
+  .annotateMerge(
+    operation({
+      id: "renewLicense",
+      summary: "Renew a license",
+      description:
+        "Days are added to the expiry if it is in the future, otherwise to now. A license in grace or expired becomes active again; a suspended one stays suspended. A renewal never shortens a license: an expires_at that is not later than the current one is refused.",
+      scopes: ["license:write"]
+    })
+  )
+  .annotate(KeyRequired, true)
+
+/** Renewal, transfer, key rotation, usage reset and leases. */
+const ownershipAndUsage = [
+  renewal,
+  HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {
+    params,
+    payload: LicenseTransfer,
+    success: Data(Schema.Union([License, LicenseWithKey])),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "CONFLICT", "TRANSFER_NOT_ALLOWED", "TRANSFER_LIMIT_REACHED")
+  }).annotateMerge(
+    operation({
+      id: "transferLicense",
+      summary: "Transfer a license",
+      description:
+        "Counts as a transfer if the owner changes. For another customer_id, a name and an e-mail that are not given become that customer's, and what that customer lacks is cleared. reset_devices frees every slot and seat. With rotate_key: true the old key stops working at once, and the response is {license, license_key}: the new key is shown only here.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.post("changePolicy", "/licenses/:id/policy", {
+    params,
+    payload: LicensePolicyChange,
+    success: Data(License),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE")
+  }).annotateMerge(
+    operation({
+      id: "changeLicensePolicy",
+      summary: "Move a license to another policy",
+      description:
+        "The policy must be one of the license's product. Devices and leases stay; those beyond a lower limit stay until they end. A policy of another license type needs what creating a license with it needs. The new policy's features replace those that came with the old one; features assigned by hand stay.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.post("rotateKey", "/licenses/:id/rotate-key", {
+    params,
+    success: Data(LicenseWithKey),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+  }).annotateMerge(
+    operation({
+      id: "rotateLicenseKey",
+      summary: "Rotate a license's key",
+      description: "The response contains the new key, which is shown only here. The old key stops working at once.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.post("resetUsage", "/licenses/:id/usage/reset", {
+    params,
+    payload: LicenseUsageReset,
+    success: Data(LicenseFeature),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "VALIDATION_ERROR")
+  }).annotateMerge(
+    operation({
+      id: "resetLicenseUsage",
+      summary: "Reset a feature's usage",
+      description: "Returns the assignment. The license's own total_consumptions never decreases.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.get("listLeases", "/licenses/:id/leases", {
+    params,
+    query: pageQuery,
+    success: Paged(Lease),
+    error: failures("NOT_FOUND")
+  }).annotateMerge(
+    operation({ id: "listLicenseLeases", summary: "List a license's live floating leases", scopes: ["license:read"] })
+  )
+] as const
+
+const issuingRefusals = [
+  "NOT_FOUND",
+  "CONFLICT",
+  "LINKAGE_MISMATCH",
+  "EXPIRY_NOT_IN_FUTURE",
+  "DUPLICATE_LICENSE_KEY"
+] as const
+
+const issuing = [
+  HttpApiEndpoint.post("create", "/licenses", {
+    payload: LicenseCreate,
+    success: Data(LicenseWithKey).pipe(HttpApiSchema.status(201)),
+    error: failures(...issuingRefusals)
+  }).annotateMerge(
+    operation({
+      id: "createLicense",
+      summary: "Issue a license",
+      description:
+        "The response contains the full license key, which is shown only here. The license gets the features that come with its policy.",
+      scopes: ["license:write"],
+      reach: "body"
+    })
+  ),
+  HttpApiEndpoint.post("createBatch", "/licenses/batch", {
+    payload: LicenseBatch,
+    success: Data(LicensesWithKeys).pipe(HttpApiSchema.status(201)),
+    error: failures(...issuingRefusals)
+  })
+    .annotateMerge(
+      operation({
+        id: "createLicenseBatch",
+        summary: "Issue up to 1,000 licenses",
+        description:
+          "Issues all licenses of the body or none. A refusal names the index of the first license that was refused, as licenses[700].license_key. The response contains the full keys, which are shown only here. The body has at most 4 MiB.",
+        scopes: ["license:write"],
+        reach: "body"
+      })
+    )
+    .annotate(BodyBytesMax, 4_194_304)
+    // As many for each 256 KiB as other bodies have.
+    .annotate(BodyValuesMax, 160_000)
+    // A body with limited lists is compared with the fields before it is decoded. To compare each license again doubles its time.
+    .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "first" })
+] as const
+
+const diagnosis = HttpApiEndpoint.post("diagnose", "/licenses/:id/diagnose", {
+  params,
+  payload: LicenseDiagnose,
+  success: Data(LicenseDiagnosis),
+  error: failures("NOT_FOUND", "VALIDATION_ERROR")
+}).annotateMerge(
+  operation({
+    id: "diagnoseLicense",
+    summary: "Diagnose why a license is accepted or refused",
+    description:
+      "Returns what validate would decide about a machine or container instance, and a consumption about a feature, with the result of every check, also of those after the first failure. Changes nothing and counts nothing.",
+    scopes: ["license:read"]
+  })
+)
+
+export class LicensesApi extends HttpApiGroup.make("licenses")
+  .add(
+    HttpApiEndpoint.get("list", "/licenses", {
+      query: withMetadataFilter(listQuery(licenseSorts, licenseFilters)),
+      success: Paged(License)
+    }).annotateMerge(
+      operation({ id: "listLicenses", summary: "List licenses", scopes: ["license:read"], reach: "rows" })
+    ),
+    ...issuing,
+    HttpApiEndpoint.get("get", "/licenses/:id", {
+      params,
+      success: Data(License),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(operation({ id: "getLicense", summary: "Get a license", scopes: ["license:read"] })),
+    HttpApiEndpoint.patch("update", "/licenses/:id", {
+      params,
+      payload: LicenseUpdate,
+      success: Data(License),
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "CONFLICT", "LINKAGE_MISMATCH")
+    })
+      .middleware(Conditional)
+      .annotateMerge(
+        operation({
+          id: "updateLicense",
+          summary: "Update a license",
+          description:
+            "A limit replaces the policy's for this license; null takes the policy's again. A lowered limit ends nothing. An order_id without subscription_id also links the order's subscription.",
+          scopes: ["license:write"]
+        })
+      ),
+    transition("suspend", "Suspend a license", "Floating leases end, devices stay. Suspending again changes nothing."),
+    transition("reinstate", "Reinstate a license", "A suspended license gets the state that its dates give."),
+    transition("revoke", "Revoke a license", "Permanent: devices are deactivated, leases end."),
+    ...ownershipAndUsage,
+    diagnosis,
+    HttpApiEndpoint.get("listFeatures", "/licenses/:id/features", {
+      params,
+      query: pageQuery,
+      success: Paged(LicenseFeature),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(
+      operation({ id: "listLicenseFeatures", summary: "List a license's features", scopes: ["license:read"] })
+    ),
+    HttpApiEndpoint.post("assignFeature", "/licenses/:id/features", {
+      params,
+      payload: LicenseFeatureAssign,
+      success: Data(LicenseFeature),
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "LINKAGE_MISMATCH")
+    }).annotateMerge(
+      operation({
+        id: "assignLicenseFeature",
+        summary: "Assign a feature to a license",
+        description: "Creates or updates the assignment: omitted fields keep their values.",
+        scopes: ["license:write"]
+      })
+    ),
+    HttpApiEndpoint.delete("removeFeature", "/licenses/:id/features/:feature_id", {
+      params: { id: Schema.String, feature_id: Schema.String },
+      success: HttpApiSchema.NoContent,
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+    }).annotateMerge(
+      operation({ id: "removeLicenseFeature", summary: "Remove a feature from a license", scopes: ["license:write"] })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(PathTables, { id: "licenses" })
+  .annotate(OpenApi.Description, "Issuing licenses, their states, and the features that they include.") {}

@@ -1,0 +1,35 @@
+/** Diagnoses of licenses: decided by the license's actor as runtime requests are, and without any change. */
+import { Context, Effect, Layer } from "effect"
+import { isRefusal, type Refusal } from "../../contract/api/Failure.ts"
+import { LicenseActors } from "../engine/LicenseActors.ts"
+import { type Diagnosis, diagnose } from "../rules/Diagnose.ts"
+import { bindingOf } from "../runtime/Bindings.ts"
+import type { LicenseDiagnose } from "./Diagnosis.ts"
+
+export class Diagnoses extends Context.Service<
+  Diagnoses,
+  {
+    diagnose(
+      id: string,
+      request: LicenseDiagnose
+    ): Effect.Effect<Diagnosis, Refusal<"NOT_FOUND" | "NOT_READY" | "VALIDATION_ERROR">>
+  }
+>()("licensing/licensing/licenses/Diagnoses") {
+  static readonly layer = Layer.effect(
+    Diagnoses,
+    Effect.gen(function* () {
+      const actors = yield* LicenseActors
+      return Diagnoses.of({
+        diagnose: Effect.fn("Diagnoses.diagnose")(function* (
+          id,
+          { amount = 1, app_version, feature_code, ...machine }
+        ) {
+          const isNamed = Object.values(machine).some((value) => value !== undefined)
+          const binding = isNamed ? bindingOf(machine, undefined) : undefined
+          if (binding !== undefined && isRefusal(binding)) return yield* binding
+          return yield* actors.ask(id, diagnose, { binding, app_version, feature_code, amount })
+        })
+      })
+    })
+  )
+}

@@ -1,0 +1,135 @@
+/**
+ * Loads licenses for their actors, and batches the reads of all actors of the node into one statement. `revisions` is
+ * the cheap check that keeps cached state correct: the result of a command that changes nothing leaves only after the
+ * database has confirmed the revisions of its decision, in a read after the command arrived. So results are correct
+ * with any number of nodes, and after any change made without the actors.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeBatcher, type SubmitToBatch } from "../../platform/postgres/driver/Batcher.ts"
+import { columns } from "../../platform/postgres/driver/Parameters.ts"
+import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
+import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
+import type { Assignment, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
+import {
+  committedStateOf,
+  type DeviceRow,
+  deviceColumns,
+  endsAfter,
+  hasManyDevices,
+  type LicenseOwned,
+  type LoadedLicense,
+  leaseColumns,
+  licenseColumns,
+  licenseDependencies,
+  type Nullable,
+  policyColumns,
+  revisionColumns
+} from "../rows/LicenseRows.ts"
+import type { CommittedState } from "../state/CommittedState.ts"
+
+/** Licenses in one statement. */
+const batchMax = 256
+
+export class LicenseStore extends Context.Service<
+  LicenseStore,
+  {
+    /** The whole state; undefined if there is no such license. */
+    load(licenseId: string): Effect.Effect<CommittedState | undefined>
+    /** The same within the running transaction, which has locked the license. */
+    loadInTransaction(licenseId: string): Effect.Effect<CommittedState | undefined>
+    readonly revisions: SubmitToBatch<string, Revisions | undefined>
+    revisionsInTransaction(licenseId: string): Effect.Effect<Revisions | undefined>
+    /** The license that has the key with this hash (SHA-256 as hex). */
+    licenseIdOf(keyHash: string): Effect.Effect<string | undefined>
+  }
+>()("licensing/licensing/lookups/LicenseStore") {
+  static readonly layer = Layer.effect(
+    LicenseStore,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
+      const concurrency = 1
+      const load = yield* makeBatcher({
+        name: "licenses.load",
+        concurrency,
+        batchMax,
+        run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, ids))))
+      })
+      const loadInTransaction = (licenseId: string) =>
+        Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
+      const revisionsInTransaction = (licenseId: string) =>
+        Effect.map(revisionsOf(sql)([licenseId]), ([revisions]) => revisions)
+      const { submit: revisions } = yield* makeBatcher({
+        name: "licenses.revisions",
+        concurrency,
+        batchMax,
+        run: revisionsOf(sql)
+      })
+      const licenseIdOf = yield* makeBatcher({ name: "licenses.find", concurrency, batchMax, run: licenseIdsOf(sql) })
+      return LicenseStore.of({
+        load: load.request,
+        loadInTransaction,
+        revisions,
+        revisionsInTransaction,
+        licenseIdOf: licenseIdOf.request
+      })
+    })
+  )
+}
+
+/** Reads everything in one snapshot, so that a newly loaded state needs no check of its revisions. */
+export const inOneSnapshot = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+
+const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
+  const idList = columns.text(ids)
+  const [_, licenses, assignments, devices, leases] = yield* Effect.all(
+    [
+      mayTakeLong(sql),
+      sql<LoadedLicense>`
+            SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
+              products.code AS product_code,
+              ${sql.literal(hasManyDevices)} AS has_many_devices,
+              (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
+            FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${idList})`,
+      sql<Nullable<Assignment> & LicenseOwned>`
+            SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
+              a.total_consumptions, a.expires_at, a.expires_after_days, a.expiry_recorded, a.from_policy, a.metadata, a.created_at,
+              a.updated_at
+            FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
+      sql<DeviceRow & LicenseOwned>`
+            SELECT ${sql.literal(deviceColumns)} FROM unnest(${idList}) AS l (id) JOIN devices d ON d.license_id = l.id
+            WHERE NOT ${sql.literal(hasManyDevices)}`,
+      sql<Nullable<LeaseRecord> & LicenseOwned>`
+            SELECT ${sql.literal(leaseColumns)} FROM unnest(${idList}) AS l (id) JOIN leases e ON e.license_id = l.id
+            WHERE e.status = 'live' AND NOT ${sql.literal(hasManyDevices)}`
+    ],
+    { concurrency: "unbounded" }
+  )
+  const byLicense = <Row extends LicenseOwned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
+  const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
+  const rowsById = new Map(licenses.map((row) => [row.id, row]))
+  return ids.map((id) => {
+    const row = rowsById.get(id)
+    if (row === undefined) return undefined
+    return committedStateOf(row, assignmentsOf.get(id) ?? [], devicesOf.get(id) ?? [], leasesOf.get(id) ?? [])
+  })
+})
+
+export const revisionsOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+    const rows = yield* sql<Revisions & { readonly id: string }>`
+      SELECT l.id, ${sql.literal(revisionColumns)} FROM licenses l ${sql.literal(licenseDependencies)}
+      WHERE l.id = ANY(${columns.text(ids)})`
+    const rowsById = new Map(rows.map((row) => [row.id, row]))
+    return ids.map((id) => rowsById.get(id))
+  }, Effect.orDie)
+
+const licenseIdsOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
+    const rows = yield* sql<{ readonly hash: string; readonly id: string }>`
+      SELECT encode(key_hash, 'hex') AS hash, id FROM licenses
+      WHERE key_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))})`
+    const idsByHash = new Map(rows.map((row) => [row.hash, row.id]))
+    return hashes.map((hash) => idsByHash.get(hash))
+  }, Effect.orDie)

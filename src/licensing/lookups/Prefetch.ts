@@ -1,0 +1,276 @@
+/** Fetches the data that the commands of a batch need beyond the cached state. Most batches need none. */
+import { Effect } from "effect"
+import type { Code } from "../../contract/api/ErrorCode.ts"
+import { isResettable } from "../model/DeviceTransitions.ts"
+import type {
+  CountedUsage,
+  DeviceRecord,
+  FeatureRecord,
+  LeaseRecord,
+  LinkRecord,
+  Revisions,
+  TargetPolicy
+} from "../model/LicenseRecords.ts"
+import type { Needs, Rule } from "../rules/LicenseCommand.ts"
+import type { CommittedState } from "../state/CommittedState.ts"
+import type { Lookups } from "./LicenseLookups.ts"
+
+/** Data looked up for the commands of a batch, beyond the cached state. */
+export interface Prefetched {
+  readonly counted: ReadonlyMap<string, CountedUsage>
+  readonly features: ReadonlyMap<string, FeatureRecord>
+  readonly policies: ReadonlyMap<string, TargetPolicy>
+  /** Undefined if no command named a version. */
+  readonly versions: ReadonlyMap<string, number> | undefined
+  /** Leases that are no longer live, by token hash. */
+  readonly endedLeases: ReadonlyMap<string, LeaseRecord>
+  readonly links: ReadonlyArray<LinkRecord>
+  /** Devices that are not cached and that a reset would change; 0 if no command asked for it. */
+  readonly otherResettable: number
+  /**
+   * Whether the state's revisions were current when all of this was read; undefined if that was not read with it, or
+   * nothing was read. No revision is given twice, so look-ups that all read the same ones read one and the same license.
+   */
+  readonly isCurrent?: boolean
+}
+
+interface Found extends Prefetched {
+  readonly counted: Map<string, CountedUsage>
+  readonly features: Map<string, FeatureRecord>
+  readonly policies: Map<string, TargetPolicy>
+  versions: Prefetched["versions"]
+  readonly endedLeases: Map<string, LeaseRecord>
+  links: Prefetched["links"]
+  otherResettable: number
+  isCurrent?: boolean
+}
+
+const emptyFound = (): Found => ({
+  counted: new Map(),
+  features: new Map(),
+  policies: new Map(),
+  versions: undefined,
+  endedLeases: new Map(),
+  links: [],
+  otherResettable: 0
+})
+
+export const nothingPrefetched: Prefetched = emptyFound()
+
+interface RequestedCommand {
+  readonly rule: Rule<unknown, unknown, Code>
+  readonly command: unknown
+}
+
+/** Whether the decision depends on an event id that may have been counted before. */
+export const hasEventId = ({ rule, command }: RequestedCommand): boolean => rule.needs?.(command).eventId !== undefined
+
+/**
+ * Event ids are looked up only with `checkEventIds`. An event id is nearly always new, and if it is not, the ledger
+ * refuses its second row. A batch decided without the look-up must be decided again after such a refusal, and before it
+ * refuses a command itself.
+ */
+export const prefetch = (
+  lookups: Lookups,
+  state: CommittedState,
+  commands: ReadonlyArray<RequestedCommand>,
+  now: number,
+  checkEventIds: boolean
+): Effect.Effect<Prefetched> =>
+  missingPrefetch(lookups, state, commands, now, checkEventIds) ?? Effect.succeed(nothingPrefetched)
+
+/** As `prefetch`, but undefined if nothing has to be looked up, which is nearly always so. */
+export const missingPrefetch = (
+  lookups: Lookups,
+  state: CommittedState,
+  commands: ReadonlyArray<RequestedCommand>,
+  now: number,
+  checkEventIds: boolean
+): Effect.Effect<Prefetched> | undefined => {
+  const found = emptyFound()
+  const reads: Reads = { batched: [], inSnapshot: [], revisions: [] }
+  const allNeeds: Array<Needs> = []
+  for (const { rule, command } of commands) {
+    const needs = rule.needs?.(command)
+    if (needs === undefined) continue
+    allNeeds.push(needs)
+    addFetches(lookups, state, found, needs, checkEventIds, reads)
+  }
+  const { batched, inSnapshot } = reads
+  if (allNeeds.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
+    inSnapshot.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
+  }
+  if (allNeeds.some(({ activeContainers }) => activeContainers)) inSnapshot.push(...countContainers(lookups, state))
+  if (!state.heartbeatsReadyAt(now + lookAheadMillis)) inSnapshot.push(cacheSilentDevices(lookups, state, now))
+  inSnapshot.push(...cacheLeases(lookups, state, allNeeds, now))
+  let resettable = 0
+  if (!state.devicesComplete && allNeeds.some((needs) => needs.resettable === true))
+    inSnapshot.push(
+      Effect.map(lookups.resettableCount(state.license.id), (all) => {
+        resettable = all
+      })
+    )
+  const needsVersions = allNeeds.some(({ appVersion }) => appVersion !== undefined)
+  if (batched.length === 0 && inSnapshot.length === 0 && !needsVersions) return undefined
+  return Effect.gen(function* () {
+    if (needsVersions) {
+      const { revision, versions } = yield* lookups.catalog(state.license.product_id, state.catalogRevision)
+      found.versions = versions
+      if (revision !== state.catalogRevision) found.isCurrent = false
+    }
+    yield* Effect.all([...batched, ...readSnapshot(lookups, state, reads)], { concurrency: "unbounded", discard: true })
+    const readsAll = batched.length + Math.min(inSnapshot.length, 1)
+    if (!reads.revisions.every((revisions) => revisions !== undefined && state.hasRevisions(revisions)))
+      found.isCurrent = false
+    else if (readsAll > 0 && reads.revisions.length === readsAll) found.isCurrent ??= true
+    // After all other look-ups, because a device that one of them has cached is not among the others any more.
+    if (resettable > 0)
+      found.otherResettable = resettable - Array.from(state.devices.values()).filter(isResettable).length
+    return found
+  })
+}
+
+/** The look-ups of a batch. What they find is cached with the state, so it must have been read at the state's revisions. */
+interface Reads {
+  /** Look-ups that add their revisions to the list below if they find something. */
+  readonly batched: Array<Effect.Effect<void>>
+  /** Look-ups that read no revisions. */
+  readonly inSnapshot: Array<Effect.Effect<void>>
+  /** Undefined: there is no such license. */
+  readonly revisions: Array<Revisions | undefined>
+}
+
+const readSnapshot = (lookups: Lookups, state: CommittedState, { inSnapshot, revisions }: Reads) =>
+  inSnapshot.length === 0
+    ? []
+    : [Effect.map(lookups.inOneSnapshot(state.license.id, inSnapshot), (read) => void revisions.push(read))]
+
+/** Caches devices that hold no seat, or whose lease is looked up separately. */
+const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord>): void => {
+  for (const device of devices) state.cacheDevice({ device, lease: undefined })
+}
+
+/** Counted once; from then on the state keeps count of what is decided. */
+const countContainers = (lookups: Lookups, state: CommittedState) =>
+  state.limits.max_container_instances === undefined || state.activeContainers !== undefined
+    ? []
+    : [
+        Effect.map(lookups.activeContainerCount(state.license.id), (count) => {
+          state.activeContainers = count
+        })
+      ]
+
+/** A batch is decided some time after its look-ups, so they look at least this far ahead. */
+const lookAheadMillis = 10_000
+
+/**
+ * Caches the activations that lapse before an instant unless they validate. Even of very many devices these are few,
+ * and no further look-up is needed until the next of the others is due.
+ */
+const cacheSilentDevices = (lookups: Lookups, state: CommittedState, now: number) => {
+  const before = now + 2 * lookAheadMillis
+  // After the end of access nothing falls due any more. An edit that moves the end changes `not_due_before`.
+  const lapsedBefore = state.accessEndsBy(now) ? Math.min(before, state.accessEndsAt) : before
+  return Effect.map(lookups.silentDevices(state.license.id, lapsedBefore, before), ({ devices, nextDueAt }) => {
+    for (const device of devices) state.cacheDevice(device)
+    state.silentFrom = nextDueAt
+  })
+}
+
+/**
+ * Caches the leases that may end in this batch, with their devices; all live leases if a command or the clock may end
+ * them all; and their number if a command takes a seat. The leases are counted once; from then on the state keeps the
+ * count up to date.
+ */
+const cacheLeases = (lookups: Lookups, state: CommittedState, allNeeds: ReadonlyArray<Needs>, now: number) => {
+  const { leases, license } = state
+  if (leases.isComplete) return []
+  const until = now + lookAheadMillis
+  if (state.accessEndsBy(until) || allNeeds.some(({ allLeases }) => allLeases === true))
+    return [
+      Effect.map(lookups.endingLeases(license.id, undefined), ({ devices }) => {
+        for (const device of devices) state.cacheDevice(device)
+        leases.count = devices.length
+        // A cached lease has ended meanwhile: this state cannot be used for decisions any more.
+        if (!leases.isComplete) state.lapsingFrom = Number.NEGATIVE_INFINITY
+      })
+    ]
+  const fetches: Array<Effect.Effect<void>> = []
+  if (!state.leasesReadyAt(until))
+    fetches.push(
+      Effect.map(lookups.endingLeases(license.id, until + lookAheadMillis), ({ devices, nextDueAt }) => {
+        for (const device of devices) state.cacheDevice(device)
+        state.lapsingFrom = nextDueAt
+      })
+    )
+  if (leases.count === undefined && allNeeds.some(({ seats }) => seats === true))
+    fetches.push(
+      Effect.map(lookups.liveLeaseCount(license.id), (count) => {
+        leases.count = count
+      })
+    )
+  return fetches
+}
+
+const addFetches = (
+  lookups: Lookups,
+  state: CommittedState,
+  found: Found,
+  { binding, deviceId, eventId, leaseToken, featureId, owner, ownOrder, policyId, links }: Needs,
+  checkEventIds: boolean,
+  reads: Reads
+): void => {
+  const licenseId = state.license.id
+  const fetch = <A>(
+    into: Array<Effect.Effect<void>>,
+    lookup: Effect.Effect<A | undefined>,
+    onFound: (value: A) => void
+  ) => into.push(Effect.map(lookup, (value) => (value === undefined ? undefined : onFound(value))))
+  if (binding !== undefined && !state.canResolve(binding))
+    fetch(reads.batched, lookups.device({ licenseId, binding }), ({ revisions, devices }) => {
+      reads.revisions.push(revisions)
+      for (const device of devices) state.cacheDevice(device)
+    })
+  if (deviceId !== undefined && !state.canResolveId(deviceId))
+    fetch(reads.inSnapshot, lookups.deviceById(licenseId, deviceId), (device) => state.cacheDevice(device))
+  if (eventId !== undefined && checkEventIds) {
+    fetch(reads.batched, lookups.countedUsage({ licenseId, eventId }), ({ counted, revisions }) => {
+      reads.revisions.push(revisions)
+      found.counted.set(eventId, counted)
+    })
+  }
+  if (featureId !== undefined) {
+    fetch(reads.inSnapshot, lookups.feature(featureId), (feature) => {
+      found.features.set(featureId, feature)
+    })
+  }
+  if (policyId !== undefined) {
+    fetch(reads.inSnapshot, lookups.targetPolicy(policyId), (target) => {
+      found.policies.set(policyId, target)
+    })
+  }
+  if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
+    fetch(reads.batched, lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ revisions, devices }) => {
+      reads.revisions.push(revisions)
+      for (const one of devices) {
+        state.cacheDevice(one)
+        if (one.lease !== undefined && one.lease.status !== "live") found.endedLeases.set(leaseToken, one.lease)
+      }
+    })
+  }
+  if (links === undefined && owner !== true) return
+  const own = {
+    customer: owner === true ? state.license.customer_id : undefined,
+    order: ownOrder === true ? state.license.order_id : undefined,
+    subscription: undefined
+  }
+  for (const kind of linkKinds) {
+    const id = links?.[kind] ?? own[kind]
+    if (id === undefined) continue
+    fetch(reads.inSnapshot, lookups.link(kind, id), (link) => {
+      found.links = [...found.links, link]
+    })
+  }
+}
+
+const linkKinds = ["customer", "order", "subscription"] as const

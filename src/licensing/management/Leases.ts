@@ -1,0 +1,53 @@
+/**
+ * Reads a license's floating leases. The clock decides which are live: a lease that has lapsed, or whose license's
+ * access has ended, is not listed, even if no sweep has recorded it yet.
+ */
+
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Refusal } from "../../contract/api/Failure.ts"
+import { limitDefault, newestFirst, type Page, type PageRequest } from "../../contract/api/Paging.ts"
+import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import type { Lease } from "../model/Lease.ts"
+import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
+
+export class Leases extends Context.Service<
+  Leases,
+  {
+    /** Live leases, the latest checkout first. */
+    list(licenseId: string, request: PageRequest): Effect.Effect<Page<Lease>, Refusal<"NOT_FOUND">>
+  }
+>()("licensing/licensing/management/Leases") {
+  static readonly layer = Layer.effect(
+    Leases,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      const list = Effect.fn("Leases.list")(function* (
+        licenseId: string,
+        { limit = limitDefault, cursor }: PageRequest
+      ) {
+        const now = instant(yield* Clock.currentTimeMillis)
+        const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
+        if (license === undefined) return yield* refuseUnknownLicense(licenseId)
+        const after =
+          cursor === undefined
+            ? sql`TRUE`
+            : sql`(e.checked_out_at, e.id) < (${instant(Number(cursor.value))}, ${cursor.id})`
+        const rows = yield* Effect.orDie(sql<Lease>`
+          SELECT e.id, e.license_id, e.device_id, e.status, e.checked_out_at, e.heartbeat_at, e.expires_at
+          FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
+          WHERE e.license_id = ${licenseId} AND e.status = 'live' AND e.expires_at > ${now} AND ${after}
+            AND (l.expires_at IS NULL OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
+          ORDER BY e.checked_out_at DESC, e.id DESC LIMIT ${limit + 1}`)
+        const items = rows.slice(0, limit)
+        const last = items.at(-1)
+        return rows.length > limit && last !== undefined
+          ? { items, next: { sort: newestFirst, value: String(last.checked_out_at), id: last.id } }
+          : { items }
+      })
+
+      return Leases.of({ list })
+    })
+  )
+}

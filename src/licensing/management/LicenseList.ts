@@ -1,0 +1,264 @@
+/**
+ * The license list. The status filter applies the clock, as every read does: a license that is stored as active is
+ * listed as expired once its access has ended, even if no sweep has recorded it yet.
+ */
+import { Clock, Context, Effect, identity, Layer } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { CurrentProducts } from "../../access/CurrentActor.ts"
+import type { MetadataFilter } from "../../contract/api/Metadata.ts"
+import { type ListRequest, limitDefault, type Page, pageOf } from "../../contract/api/Paging.ts"
+import { columns as arrays, instant } from "../../platform/postgres/driver/Parameters.ts"
+import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
+import { metadataMatches } from "../../platform/postgres/queries/MetadataFilter.ts"
+import { createdWithin, sortedBy, totalOf } from "../../platform/postgres/queries/Pages.ts"
+import { indexedMatches, isCommon, type Match, sampleOf, search } from "../../platform/postgres/queries/Search.ts"
+import { equals } from "../../platform/postgres/queries/Sql.ts"
+import { type License, type LicenseStatus, licenseSorts } from "../model/License.ts"
+import { lapsedCount } from "../rows/DeviceStatusSql.ts"
+import { expiredFeatureCount } from "../rows/FeatureExpirySql.ts"
+import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "../rows/LicenseRows.ts"
+import { movedIntoState, storedStateCondition } from "./LicenseStates.ts"
+import { mergedPage, productsAtOnce, productsOf } from "./OwnLicenses.ts"
+import { presentLicense } from "./PresentLicense.ts"
+
+export interface LicenseFilter extends ListRequest, MetadataFilter {
+  readonly product_id?: string
+  readonly policy_id?: string
+  readonly customer_id?: string
+  readonly status?: LicenseStatus
+  readonly order_id?: string
+  readonly subscription_id?: string
+  readonly expires_before?: number
+  readonly expires_after?: number
+  readonly license_key_last4?: string
+  readonly q?: string
+}
+
+export class LicenseList extends Context.Service<
+  LicenseList,
+  {
+    page(filter: LicenseFilter): Effect.Effect<Page<License>>
+    find(id: string): Effect.Effect<License | undefined>
+    /** The licenses with these ids, in the order of the ids. */
+    many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<License>>
+  }
+>()("licensing/licensing/management/LicenseList") {
+  static readonly layer = Layer.effect(
+    LicenseList,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { customPlanned } = yield* Postgres
+      const columns = columnsOf(sql)
+      const licenses = sql.literal("licenses l")
+
+      /**
+       * The first stored rows merged with the first rows that the clock has moved into the state since; the latter are
+       * marked.
+       */
+      const merged = (rows: Statement.Fragment, { count, now, order, ...query }: ListQuery) => {
+        const first = sql`${order} LIMIT ${count}`
+        const moved = movedRows(sql, { now, ...query }, sql`${query.conditions} AND ${query.isAfter}`)
+        if (moved.length === 0) return customPlanned<ListedLicense>`${rows} ${first}`
+        const others = moved.map(
+          (other) => sql`UNION ALL (SELECT ${columns(now)}, TRUE AS moved_by_clock FROM ${other} ${first})`
+        )
+        return customPlanned<ListedLicense>`
+          SELECT * FROM ((${rows} ${first}) ${sql.join(" ", false)(others)}) AS l ${order}`
+      }
+
+      /** A selection of licenses `l`, with the columns that the list returns. */
+      const stored = (part: Statement.Fragment, now: number) =>
+        sql`SELECT ${columns(now)}, FALSE AS moved_by_clock FROM ${part} ${sql.literal(ofPolicy)}`
+
+      const sampled = (match: Match) => sampleOf(customPlanned, "licenses", licenses, match)
+
+      const read = Effect.fnUntraced(function* (query: ListQuery) {
+        const { candidates, conditions, count, isAfter, isStored, match, now, order } = query
+        const fits = sql`${conditions} AND ${isAfter} AND ${query.inState}`
+        if (match === undefined) return yield* merged(sql`${stored(candidates, now)} WHERE ${fits}`, query)
+        // Only the scanned rows are joined with the other columns.
+        const newest = (width: number) => sql`
+          (SELECT l.* FROM ${candidates} ${query.joined} WHERE ${fits} ${order} LIMIT ${width}) AS l`
+        return yield* search({
+          rowsMin: count,
+          sample: yield* sampled(match),
+          isScanned: ({ moved_by_clock }) => !moved_by_clock,
+          scan: (width) => merged(sql`${stored(newest(width), now)} WHERE ${match.matches}`, query),
+          lookUp: merged(
+            sql`${stored(sql`${indexedMatches(sql, licenses, match)} AS l`, now)} WHERE ${isStored} AND ${fits}`,
+            query
+          )
+        })
+      })
+
+      const count = Effect.fnUntraced(function* ({ conditions, inState, isStored, match, ...query }: ListQuery) {
+        const isRare = match !== undefined && !isCommon(yield* sampled(match))
+        const from = isRare ? sql`${indexedMatches(sql, licenses, match)} AS l` : query.candidates
+        const matches = sql`${conditions} AND ${inState} AND ${match === undefined ? sql`TRUE` : match.matches}`
+        const moved = movedRows(sql, { match, ...query }, conditions)
+        return yield* totalOf(customPlanned, [
+          sql`SELECT FROM ${from} ${query.joined} WHERE ${matches} ${isRare ? sql`AND ${isStored}` : sql``}`,
+          ...moved.map((other) => sql`SELECT FROM ${other}`)
+        ])
+      })
+
+      const pageAt = Effect.fnUntraced(function* (filter: LicenseFilter, now: number, ofFew = false) {
+        const { limit = limitDefault, sort } = filter
+        const plan = ofFew ? (query: ListQuery) => amongFew(sql, filter, query) : identity<ListQuery>
+        const query = plan(queryOf(sql, filter, limit + 1, now))
+        const rows = (yield* read(query)).map((row) => presentRow(row, now))
+        const listed: Page<License> = pageOf(rows, limit, sort)
+        if (filter.include_total !== "true") return listed
+        const { cursor: _, ...whole } = filter
+        return { ...listed, ...(yield* count(plan(queryOf(sql, whole, limit, now)))) }
+      })
+
+      const page = Effect.fn("LicenseList.page")(function* (filter: LicenseFilter) {
+        const now = yield* Clock.currentTimeMillis
+        const products = yield* CurrentProducts
+        if (products === undefined) return yield* pageAt(filter, now)
+        return mergedPage(
+          filter,
+          yield* Effect.forEach(
+            yield* productsOf(sql, filter, products),
+            ({ has_few, id }) => pageAt({ ...filter, product_id: id }, now, has_few),
+            { concurrency: productsAtOnce }
+          )
+        )
+      }, Effect.orDie)
+
+      const find = Effect.fn("LicenseList.find")(function* (id: string) {
+        const now = yield* Clock.currentTimeMillis
+        const [row] = yield* sql<StoredLicense>`
+          SELECT ${columns(now)} FROM licenses l ${sql.literal(ofPolicy)} WHERE l.id = ${id}`
+        return row && presentRow(row, now)
+      }, Effect.orDie)
+
+      const many = Effect.fn("LicenseList.many")(function* (ids: ReadonlyArray<string>) {
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* sql<StoredLicense>`
+          SELECT ${columns(now)} FROM licenses l ${sql.literal(ofPolicy)} WHERE l.id = ANY(${arrays.text(ids)})`
+        const byId = new Map(rows.map((row) => [row.id, presentRow(row, now)]))
+        return ids.flatMap((id) => byId.get(id) ?? [])
+      }, Effect.orDie)
+
+      return LicenseList.of({ page, find, many })
+    })
+  )
+}
+
+const columnsOf = (sql: SqlClient.SqlClient) => (now: number) =>
+  sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed,
+    ${expiredFeatureCount(sql, now)} AS expired_features`
+
+const ofPolicy = "JOIN policies p ON p.id = l.policy_id"
+
+/** With the changes by the clock that are not written yet: activations that have lapsed, and features that have expired. */
+type StoredLicense = LoadedLicense & { readonly lapsed: number; readonly expired_features: number }
+type ListedLicense = StoredLicense & { readonly moved_by_clock: boolean }
+
+const presentRow = (row: StoredLicense, now: number): License => {
+  const license = licenseOf(row)
+  const active_device_count = license.active_device_count - row.lapsed
+  return presentLicense({ ...license, active_device_count }, policyOf(row), row.expired_features, now)
+}
+
+interface ListQuery {
+  readonly now: number
+  readonly status: LicenseStatus | undefined
+  /** The licenses `l` in the list's order; for a state, those stored in it. */
+  readonly candidates: Statement.Fragment
+  /** The policies `p`, if the state needs them. */
+  readonly joined: Statement.Fragment
+  /** All filters except the state and the searched ones. */
+  readonly conditions: Statement.Fragment
+  readonly isStored: Statement.Fragment
+  /** The condition for licenses stored in the state to be listed in it. */
+  readonly inState: Statement.Fragment
+  /** The filters that are searched: by a part of a name, or by metadata. */
+  readonly match: Match | undefined
+  readonly isAfter: Statement.Fragment
+  readonly order: Statement.Fragment
+  /** One row more than the page holds. */
+  readonly count: number
+}
+
+const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: number, now: number): ListQuery => {
+  const { status } = filter
+  const isAny = status === undefined
+  return {
+    now,
+    status,
+    candidates: candidates(sql, filter),
+    joined: sql.literal(isAny ? "" : ofPolicy),
+    conditions: filterConditions(sql, filter),
+    isStored: isAny ? sql`TRUE` : sql`l.status = ${status}`,
+    inState: isAny ? sql`TRUE` : storedStateCondition(sql, status, now),
+    match: matchOf(sql, filter),
+    ...sortedBy(sql, filter, licenseSorts, columnOf),
+    count
+  }
+}
+
+/** The same query for a product with few licenses: all of them are read, and no index of other licenses is searched. */
+const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, query: ListQuery): ListQuery => ({
+  ...query,
+  candidates: sql`(SELECT * FROM licenses WHERE product_id = ${product_id} OFFSET 0) AS l`,
+  conditions: query.match === undefined ? query.conditions : sql`${query.conditions} AND ${query.match.matches}`,
+  inState: sql`${query.isStored} AND ${query.inState}`,
+  match: undefined
+})
+
+/** A license without expiry is sorted as one that expires after all others. */
+const columnOf = (field: string): string =>
+  field === "expires_at" ? "COALESCE(l.expires_at, 'infinity')" : `l.${field}`
+
+const movedRows = (
+  sql: SqlClient.SqlClient,
+  { match, now, status }: Pick<ListQuery, "match" | "now" | "status">,
+  conditions: Statement.Fragment
+) =>
+  status === undefined
+    ? []
+    : movedIntoState(sql, status, now, match === undefined ? conditions : sql`${conditions} AND ${match.matches}`)
+
+const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
+  const { product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
+  return sql.and([
+    createdWithin(sql, filter, "l.created_at"),
+    equals(sql, {
+      "l.product_id": product_id,
+      "l.policy_id": policy_id,
+      "l.customer_id": customer_id,
+      "l.order_id": order_id,
+      "l.subscription_id": subscription_id,
+      "l.license_key_last4": license_key_last4
+    }),
+    filter.expires_before === undefined ? sql`TRUE` : sql`l.expires_at < ${instant(filter.expires_before)}`,
+    filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`
+  ])
+}
+
+/** The filters that are searched. With both, the part of a name is looked up. */
+const matchOf = (sql: SqlClient.SqlClient, { q, ...filter }: LicenseFilter): Match | undefined => {
+  const metadata = metadataMatches(sql, "l.metadata", filter)
+  if (!q) return metadata && { matches: metadata, indexed: metadata }
+  // Of a customer that is being erased nothing is found, whether its licenses are erased already or not.
+  const contained = sql`strpos(search_text(l.customer_name, l.customer_email), lower(${q})) > 0
+    AND coalesce(l.customer_id <> ALL (ARRAY(SELECT customer_id FROM erasures)), TRUE)`
+  const indexed = sql`search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(lower(${q}))`
+  return { matches: metadata === undefined ? contained : sql`${contained} AND ${metadata}`, indexed }
+}
+
+/**
+ * The licenses `l` of a state in list order, after the previous page. Both tables have the columns of the order by creation, so a
+ * page of a state is found through whichever table has fewer rows for the other filters.
+ */
+const candidates = (sql: SqlClient.SqlClient, { status, ...request }: LicenseFilter) => {
+  if (status === undefined) return sql`licenses l`
+  const column = (field: string) => (field === "id" ? "s.license_id" : `s.${field}`)
+  const isByCreation = request.sort === undefined || request.sort.endsWith("created_at")
+  const { isAfter } = isByCreation ? sortedBy(sql, request, licenseSorts, column) : { isAfter: sql`TRUE` }
+  return sql`license_states s JOIN licenses l ON l.id = s.license_id AND l.created_at = s.created_at AND s.status = ${status}
+    AND ${isAfter}`
+}

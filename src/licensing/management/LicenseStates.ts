@@ -1,0 +1,75 @@
+/**
+ * The states of listed licenses in SQL: by the clock, as every read, before a sweep has recorded a change. Expressions refer to
+ * a license `l` and its policy `p`.
+ */
+import type { SqlClient, Statement } from "effect/sql"
+import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import type { LicenseStatus } from "../model/License.ts"
+import { clockLag } from "../rows/LicenseRows.ts"
+
+/** The condition for licenses stored in a state to be listed in it: the clock has not moved them on since. */
+export const storedStateCondition = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
+  const now = instant(nowMillis)
+  const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
+  const lag = sql.literal(clockLag)
+  switch (status) {
+    case "suspended":
+    case "revoked":
+      return sql`TRUE`
+    case "active":
+      return sql`(l.expires_at IS NULL OR l.expires_at > ${now})`
+    case "grace_period":
+      return sql`l.expires_at <= ${now}::timestamptz + ${lag} AND l.expires_at > ${graceBegan}`
+    case "expired":
+      return sql`l.expires_at <= ${graceBegan} + ${lag}`
+  }
+}
+
+/**
+ * Licenses that are stored in another state and listed in this one, until a sweep has written it: each with its policy.
+ * They are few and scattered over the list's order, so they are found by ranges of indexes that only their conditions
+ * match. A condition on the clock alone is one range for all licenses. A condition on the grace period is one range for
+ * each policy.
+ */
+export const movedIntoState = (
+  sql: SqlClient.SqlClient,
+  status: LicenseStatus,
+  nowMillis: number,
+  rowConditions: Statement.Fragment
+): ReadonlyArray<Statement.Fragment> => {
+  const expiry = sql.literal("s.expires_at AT TIME ZONE 'UTC'")
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  const graceBegan = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const of = (condition: Statement.Fragment) => sql`
+    (SELECT l.* FROM (SELECT s.license_id FROM license_states s WHERE ${condition} OFFSET 0) AS s,
+      LATERAL (SELECT * FROM licenses WHERE id = s.license_id OFFSET 0) AS l WHERE ${rowConditions} OFFSET 0) AS l`
+  const storedAs = (state: LicenseStatus) => sql`s.policy_id || ' ' || s.status = p.id || ${` ${state}`}
+    AND s.expires_at IS NOT NULL`
+  const activeUntilNow = (ended: Statement.Fragment) => sql`
+    ${of(sql`s.notice IN (1, 3, 7, 8) AND ${expiry} <= ${now}`)} JOIN policies p ON p.id = l.policy_id WHERE ${ended}`
+  const end = sql.literal("l.expires_at AT TIME ZONE 'UTC'")
+  switch (status) {
+    case "suspended":
+    case "revoked":
+      return []
+    case "active":
+      return [
+        sql`${of(sql`s.status IN ('grace_period', 'expired')
+          AND CASE WHEN s.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now} + ${sql.literal(clockLag)}`)}
+          JOIN policies p ON p.id = l.policy_id`
+      ]
+    case "grace_period":
+      return [
+        activeUntilNow(sql`${end} > ${graceBegan}`),
+        sql`policies p CROSS JOIN LATERAL
+          ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} + ${sql.literal(clockLag)}
+            AND ${expiry} > ${graceBegan} + ${sql.literal(clockLag)}`)}
+          WHERE p.grace_period_days > 0`
+      ]
+    case "expired":
+      return [
+        activeUntilNow(sql`${end} <= ${graceBegan}`),
+        sql`policies p CROSS JOIN LATERAL ${of(sql`${storedAs("grace_period")} AND ${expiry} <= ${graceBegan}`)}`
+      ]
+  }
+}

@@ -1,0 +1,151 @@
+/** The management operations on licenses: reads come from SQL, every change goes through the license's actor. */
+
+import { Clock, Context, Effect, identity, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { IfMatch } from "../../access/preconditions/RecordTag.ts"
+import type { Code } from "../../contract/api/ErrorCode.ts"
+import type { Refusal } from "../../contract/api/Failure.ts"
+import { limitDefault, newestFirst, type Page, type PageRequest } from "../../contract/api/Paging.ts"
+import { after } from "../../platform/postgres/queries/Sql.ts"
+import * as Assignments from "../changes/Assignments.ts"
+import { rotateKey } from "../changes/KeyRotation.ts"
+import { changePolicy, type PolicyChangeCommand } from "../changes/PolicyChange.ts"
+import { type RenewCommand, renew } from "../changes/Renewal.ts"
+import { transfer } from "../changes/Transfer.ts"
+import { type UpdateCommand, update } from "../changes/Update.ts"
+import { resetUsage, type UsageResetCommand } from "../changes/UsageReset.ts"
+import { LicenseActors } from "../engine/LicenseActors.ts"
+import type { License, LicenseFeature, LicenseTransfer, LicenseWithKey } from "../model/License.ts"
+import * as LicenseKey from "../model/LicenseKey.ts"
+import type { Assignment, LicenseSnapshot } from "../model/LicenseRecords.ts"
+import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
+import type { LicenseOwned, Nullable } from "../rows/LicenseRows.ts"
+import * as Lifecycle from "../rules/Lifecycle.ts"
+import { type LicenseFilter, LicenseList } from "./LicenseList.ts"
+import { presentSnapshot } from "./PresentLicense.ts"
+
+type Changed<C extends Code = never, A = License> = Effect.Effect<
+  A,
+  Refusal<C | "NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "NOT_READY">
+>
+
+export class Licenses extends Context.Service<
+  Licenses,
+  {
+    list(filter: LicenseFilter): Effect.Effect<Page<License>>
+    get(id: string): Effect.Effect<License, Refusal<"NOT_FOUND">>
+    update(id: string, input: UpdateCommand): Changed<"CONFLICT" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR">
+    suspend(id: string): Changed
+    reinstate(id: string): Changed
+    revoke(id: string): Changed
+    renew(
+      id: string,
+      input: RenewCommand
+    ): Changed<
+      "LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "RENEWAL_NOT_LATER" | "VALIDATION_ERROR"
+    >
+    /** With `rotate_key` the response also contains the new key. */
+    transfer(
+      id: string,
+      input: typeof LicenseTransfer.Type
+    ): Changed<"CONFLICT" | "TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
+    /** Moves the license to another policy of its product. */
+    changePolicy(
+      id: string,
+      input: PolicyChangeCommand
+    ): Changed<"LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
+    /**
+     * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at
+     * once.
+     */
+    rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
+    features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
+    assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>
+    remove(id: string, featureId: string): Changed<never, void>
+    resetUsage(id: string, input: UsageResetCommand): Changed<"VALIDATION_ERROR", LicenseFeature>
+  }
+>()("licensing/licensing/management/Licenses") {
+  static readonly layer = Layer.effect(
+    Licenses,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const actors = yield* LicenseActors
+      const reads = yield* LicenseList
+      const random = yield* SecureRandom.SecureRandom
+
+      const get = Effect.fn("Licenses.get")(function* (id: string) {
+        return (yield* reads.find(id)) ?? (yield* refuseUnknownLicense(id))
+      })
+
+      const features = Effect.fn("Licenses.features")(function* (
+        id: string,
+        { limit = limitDefault, cursor }: PageRequest
+      ) {
+        yield* get(id)
+        const rows = yield* Effect.orDie(sql<AssignmentRow & { readonly id: string }>`
+          SELECT * FROM (
+            SELECT a.license_id, a.feature_id, a.feature_id AS id, f.code AS feature_code, f.name AS feature_name, a.enabled,
+              a.max_consumptions, a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
+            FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${id}
+          ) AS assignment WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
+        return assignmentPage(rows, limit)
+      })
+
+      const newKey = Effect.map(
+        Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random),
+        (license_key) => ({
+          stored: LicenseKey.stored(license_key),
+          presentWithKey: (rotated: LicenseSnapshot) =>
+            Effect.map(present(rotated), (license) => ({ license, license_key }))
+        })
+      )
+
+      const rotate = Effect.fn("Licenses.rotateKey")(function* (id: string) {
+        const { stored, presentWithKey } = yield* newKey
+        return yield* actors.askWith(id, rotateKey, stored, identity, presentWithKey)
+      })
+
+      const transferTo: Licenses["Service"]["transfer"] = Effect.fn("Licenses.transfer")(function* (
+        id,
+        { rotate_key, ...input }
+      ) {
+        if (rotate_key !== true) return yield* actors.askWith(id, transfer, input, identity, present)
+        const { stored, presentWithKey } = yield* newKey
+        return yield* actors.askWith(id, transfer, { ...input, newKey: stored }, identity, presentWithKey)
+      })
+
+      return Licenses.of({
+        list: reads.page,
+        get,
+        update: (id, input) =>
+          Effect.flatMap(IfMatch, (ifMatch) => actors.askWith(id, update, { ...input, ifMatch }, identity, present)),
+        suspend: (id) => actors.askWith(id, Lifecycle.suspend, undefined, identity, present),
+        reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, present),
+        revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, present),
+        renew: (id, input) => actors.askWith(id, renew, input, identity, present),
+        transfer: transferTo,
+        changePolicy: (id, input) => actors.askWith(id, changePolicy, input, identity, present),
+        rotateKey: rotate,
+        features,
+        assign: (id, input) => actors.ask(id, Assignments.assign, input),
+        remove: (id, featureId) => actors.ask(id, Assignments.unassign, { feature_id: featureId }),
+        resetUsage: (id, input) => actors.ask(id, resetUsage, input)
+      })
+    })
+  )
+}
+
+const present = (snapshot: LicenseSnapshot) =>
+  Effect.map(Clock.currentTimeMillis, (now) => presentSnapshot(snapshot, now))
+
+type AssignmentRow = Nullable<Omit<Assignment, "expiry_recorded">> & LicenseOwned
+
+const assignmentPage = (rows: ReadonlyArray<AssignmentRow>, limit: number): Page<LicenseFeature> => {
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
+  const page = items.map((row) => Assignments.presentAssignment(row.license_id, row))
+  return rows.length > limit && last !== undefined
+    ? { items: page, next: { sort: newestFirst, value: String(last.created_at), id: last.feature_id } }
+    : { items: page }
+}

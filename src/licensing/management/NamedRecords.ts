@@ -1,0 +1,92 @@
+/**
+ * Reads all records that requests for new licenses name, in four statements for any number of requests. Policies, features and
+ * customers stay as they are until the transaction ends. Orders and subscriptions are never deleted.
+ */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import { unknownId } from "../../contract/api/Failure.ts"
+import { columns } from "../../platform/postgres/driver/Parameters.ts"
+import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
+import type { NewLicenseBasis, NewLicenseInput } from "../changes/NewLicense.ts"
+import type { FeatureRecord, LinkKind, LinkRecord, TargetPolicy } from "../model/LicenseRecords.ts"
+import { readTargetPolicies } from "../rows/TargetPolicies.ts"
+import { type Refused, reject } from "../rules/LicenseCommand.ts"
+
+type NamedBasis = Pick<NewLicenseBasis, "target" | "links" | "features">
+
+export interface NamedRecords {
+  /** The records that one of the requests names, or the refusal because one of them does not exist. */
+  of(input: NewLicenseInput): NamedBasis | Refused<"NOT_FOUND">
+}
+
+interface NamedRow {
+  readonly kind: "product" | LinkKind
+  readonly id: string
+  readonly product_id: string | null
+  readonly subscription_id: string | null
+}
+
+export const readNamedRecords = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  inputs: ReadonlyArray<NewLicenseInput>
+) {
+  const ids = (field: "product_id" | "customer_id" | "order_id" | "subscription_id") =>
+    columns.text(distinct(inputs.flatMap((input) => input[field] ?? [])))
+  const rows = yield* sql<NamedRow>`
+    SELECT 'product' AS kind, id, NULL AS product_id, NULL AS subscription_id FROM products
+    WHERE id = ANY(${ids("product_id")})
+    UNION ALL SELECT 'customer', id, NULL, NULL FROM (
+      SELECT id FROM customers WHERE id = ANY(${ids("customer_id")}) ORDER BY id FOR KEY SHARE
+    ) AS customer
+    UNION ALL SELECT 'order', id, product_id, subscription_id FROM orders WHERE id = ANY(${ids("order_id")})
+    UNION ALL SELECT 'subscription', id, product_id, NULL FROM subscriptions WHERE id = ANY(${ids("subscription_id")})`
+  const policies = yield* readTargetPolicies(sql, distinct(inputs.map(({ policy_id }) => policy_id)), true)
+  const features = yield* readFeatures(sql, inputs)
+  return namedRecordsOf(new Map(rows.map((row) => [keyOf(row.kind, row.id), row])), policies, features)
+})
+
+const distinct = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
+
+const keyOf = (kind: NamedRow["kind"], id: string): string => `${kind} ${id}`
+
+const readFeatures = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, inputs: ReadonlyArray<NewLicenseInput>) {
+  const ids = distinct(inputs.flatMap(({ features = [] }) => features.map(({ feature_id }) => feature_id)))
+  if (ids.length === 0) return new Map<string, FeatureRecord>()
+  const rows = yield* sql<FeatureRecord>`
+    SELECT id, product_id, code, name FROM features WHERE id = ANY(${columns.text(ids)}) ORDER BY id FOR KEY SHARE`
+  return new Map(rows.map((row) => [row.id, row]))
+})
+
+const namedRecordsOf = (
+  rows: ReadonlyMap<string, NamedRow>,
+  policies: ReadonlyMap<string, TargetPolicy>,
+  features: ReadonlyMap<string, FeatureRecord>
+): NamedRecords => {
+  const linkOf = (kind: LinkKind, id: string | undefined) => {
+    const row = id === undefined ? undefined : rows.get(keyOf(kind, id))
+    if (row === undefined) return undefined
+    const { product_id, subscription_id } = row
+    return withoutNulls<LinkRecord>({ kind, id: row.id, product_id, subscription_id, name: null, email: null })
+  }
+  return {
+    of: (input) => {
+      const target = policies.get(input.policy_id)
+      if (!rows.has(keyOf("product", input.product_id))) return unknownRecord("product", input.product_id)
+      if (target === undefined) return unknownRecord("policy", input.policy_id)
+      for (const kind of linkKinds) {
+        const id = input[`${kind}_id`]
+        if (id !== undefined && !rows.has(keyOf(kind, id))) return unknownRecord(kind, id)
+      }
+      const links = {
+        order: linkOf("order", input.order_id),
+        subscription: linkOf("subscription", input.subscription_id)
+      }
+      return { target, links, features }
+    }
+  }
+}
+
+const linkKinds = ["customer", "order", "subscription"] as const
+
+const unknownRecord = (noun: "product" | "policy" | LinkKind, id: string) =>
+  reject("NOT_FOUND", unknownId(noun, id), { detail: `${noun}_id` })

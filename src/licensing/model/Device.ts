@@ -1,0 +1,41 @@
+/** A device: a machine or container instance that a license was bound to. */
+import { Schema } from "effect"
+import { Metadata } from "../../contract/api/Metadata.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+
+export const DeviceStatus = Schema.Literals(["active", "deactivated", "blacklisted", "reset", "expired"]).annotate({
+  identifier: "DeviceStatus"
+})
+export type DeviceStatus = typeof DeviceStatus.Type
+
+export const DeviceBindingKind = Schema.Literals(["hardware", "container"]).annotate({
+  identifier: "DeviceBindingKind"
+})
+export type DeviceBindingKind = typeof DeviceBindingKind.Type
+
+export const Device = Schema.Struct({
+  id: Schema.String,
+  license_id: Schema.String,
+  binding_kind: DeviceBindingKind,
+  binding_key: Schema.String,
+  is_vm: Schema.Boolean,
+  is_container: Schema.Boolean,
+  status: DeviceStatus,
+  first_seen_at: Timestamp,
+  last_seen_at: Timestamp,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  fingerprint: Schema.optionalKey(Schema.String),
+  hostname: Schema.optionalKey(Schema.String),
+  os: Schema.optionalKey(Schema.String),
+  ip_address: Schema.optionalKey(Schema.String),
+  container_id: Schema.optionalKey(Schema.String),
+  cluster_id: Schema.optionalKey(Schema.String),
+  namespace: Schema.optionalKey(Schema.String),
+  pod_name: Schema.optionalKey(Schema.String),
+  last_validated_at: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "Device" })
+export type Device = typeof Device.Type
+
+export const deviceSorts = { created_at: "instant" } as const

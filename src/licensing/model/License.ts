@@ -1,0 +1,267 @@
+/** A license and its feature assignments as the management API returns them. */
+import { Schema } from "effect"
+import { Count, Int32, PositiveCount } from "../../contract/api/Int64.ts"
+import { Metadata } from "../../contract/api/Metadata.ts"
+import { Email, licenseKeyPattern, Name, Reference, Text } from "../../contract/api/Text.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Link } from "../../vendor/commerce/PurchaseLink.ts"
+import { Customer } from "../../vendor/customers/Customer.ts"
+import { licenseLimits, Policy } from "../../vendor/policies/Policy.ts"
+import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
+import { Product } from "../../vendor/products/Product.ts"
+
+export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
+  identifier: "LicenseStatus"
+})
+export type LicenseStatus = typeof LicenseStatus.Type
+
+/** The limits that hold for a license. */
+const Limits = Schema.Struct({
+  ...licenseLimits,
+  max_container_instances: Schema.optionalKey(licenseLimits.max_container_instances),
+  max_floating_users: Schema.optionalKey(licenseLimits.max_floating_users)
+}).annotate({
+  identifier: "LicenseLimits",
+  description: "The limits that hold: the license's own where it has them, else its policy's."
+})
+
+/** The limits of one license in its response. */
+const ownLimits = {
+  max_activations: Schema.optionalKey(licenseLimits.max_activations),
+  max_container_instances: Schema.optionalKey(licenseLimits.max_container_instances),
+  max_floating_users: Schema.optionalKey(licenseLimits.max_floating_users),
+  max_transfers: Schema.optionalKey(licenseLimits.max_transfers),
+  offline_grace_days: Schema.optionalKey(licenseLimits.offline_grace_days)
+}
+
+/** The limits of one license in a request. */
+const givenLimits = {
+  max_activations: Schema.optionalKey(Schema.NullOr(licenseLimits.max_activations)),
+  max_container_instances: Schema.optionalKey(Schema.NullOr(licenseLimits.max_container_instances)),
+  max_floating_users: Schema.optionalKey(Schema.NullOr(licenseLimits.max_floating_users)),
+  max_transfers: Schema.optionalKey(Schema.NullOr(licenseLimits.max_transfers)),
+  offline_grace_days: Schema.optionalKey(Schema.NullOr(licenseLimits.offline_grace_days))
+}
+
+export const License = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  policy_id: Schema.String,
+  status: LicenseStatus,
+  license_key_prefix: Schema.String,
+  license_key_last4: Schema.String,
+  active_device_count: Count,
+  times_activated: Count,
+  times_transferred: Count,
+  total_consumptions: Count,
+  entitlement_version: Count,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  customer_id: Schema.optionalKey(Schema.String),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  customer_email: Schema.optionalKey(Schema.String),
+  customer_name: Schema.optionalKey(Schema.String),
+  starts_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(Timestamp),
+  maintenance_expires_at: Schema.optionalKey(Timestamp),
+  ...ownLimits,
+  limits: Limits,
+  expanded: Schema.optionalKey(
+    Schema.Struct({
+      product: Schema.optionalKey(Product),
+      policy: Schema.optionalKey(Policy),
+      customer: Schema.optionalKey(Customer)
+    }).annotate({ description: "With expand: the records that the license names." })
+  )
+}).annotate({ identifier: "License" })
+export type License = typeof License.Type
+
+export const licenseSorts = { created_at: "instant", expires_at: "instant" } as const
+
+/** The response of a create or a key rotation: the only place where the full key appears. */
+export const LicenseWithKey = Schema.Struct({
+  license: License,
+  license_key: Schema.String.annotate({ description: "The full key. It is shown only here: store it." })
+}).annotate({ identifier: "LicenseWithKey" })
+
+export const LicenseFeatureAssign = Schema.Struct({
+  feature_id: Reference,
+  enabled: Schema.optionalKey(Schema.Boolean),
+  max_consumptions: Schema.optionalKey(
+    Schema.NullOr(Count).annotate({ description: "The quota; absent: unchanged, or unlimited for a new feature." })
+  ),
+  expires_at: Schema.optionalKey(
+    Schema.NullOr(Timestamp).annotate({ description: "When the feature ends; absent: unchanged, or with the license." })
+  ),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "LicenseFeatureAssignRequest" })
+
+export const LicenseCreate = Schema.Struct({
+  product_id: Reference,
+  policy_id: Reference,
+  license_key: Schema.optionalKey(
+    Schema.String.check(
+      Schema.isPattern(licenseKeyPattern, { message: "Expected 8 to 255 printable ASCII characters without spaces" })
+    ).annotate({
+      description:
+        "The license's key, if it has one already: 8 to 255 printable ASCII characters without spaces, unique, compared exactly. Without it a key is generated."
+    })
+  ),
+  customer_id: Schema.optionalKey(Reference),
+  order_id: Schema.optionalKey(Reference),
+  subscription_id: Schema.optionalKey(Reference),
+  customer_email: Schema.optionalKey(Email),
+  customer_name: Schema.optionalKey(Name),
+  starts_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(Timestamp),
+  maintenance_expires_at: Schema.optionalKey(Timestamp),
+  ...givenLimits,
+  features: Schema.optionalKey(
+    Schema.Array(LicenseFeatureAssign).check(Schema.isMaxLength(policyFeaturesMax)).annotate({
+      description:
+        "Features in addition to those that come with the policy. Of a feature that comes with the policy, the given fields replace the policy's."
+    })
+  ),
+  metadata: Schema.optionalKey(Metadata)
+})
+  .annotate({
+    description:
+      "A limit that is absent or null is the policy's. Without expires_at the policy's duration_days sets it, if the policy has one."
+  })
+  .annotate({ identifier: "LicenseCreateRequest" })
+
+/** Licenses in one request. */
+const batchLicensesMax = 1_000
+
+export const LicenseBatch = Schema.Struct({
+  licenses: Schema.Array(LicenseCreate)
+    .check(Schema.isMinLength(1), Schema.isMaxLength(batchLicensesMax))
+    .annotate({ description: "All are issued, or none." })
+}).annotate({ identifier: "LicenseBatchRequest" })
+
+export const LicensesWithKeys = Schema.Struct({
+  licenses: Schema.Array(LicenseWithKey).annotate({ description: "In the order of the request." })
+}).annotate({ identifier: "LicensesWithKeys" })
+
+export const LicenseUpdate = Schema.Struct({
+  customer_email: Schema.optionalKey(Schema.NullOr(Email)),
+  customer_name: Schema.optionalKey(Schema.NullOr(Name)),
+  starts_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  expires_at: Schema.optionalKey(
+    Schema.NullOr(Timestamp).annotate({ description: "The new expiry; absent: unchanged." })
+  ),
+  maintenance_expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  order_id: Schema.optionalKey(Link),
+  subscription_id: Schema.optionalKey(Link),
+  ...givenLimits,
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "LicenseUpdateRequest" })
+
+export const LicensePolicyChange = Schema.Struct({
+  policy_id: Reference,
+  expires_at: Schema.optionalKey(Timestamp),
+  keep_features: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "True keeps the features that came with the old policy, and adds those of the new one.",
+      default: false
+    })
+  )
+}).annotate({ identifier: "LicensePolicyChangeRequest" })
+
+/** Checks that exactly one of two fields is given. */
+const exactlyOne = <A extends string, B extends string>(one: A, other: B) =>
+  Schema.makeFilter(
+    (body: { readonly [K in A | B]?: unknown }) =>
+      (body[one] === undefined) !== (body[other] === undefined) || {
+        path: [body[one] === undefined ? one : other],
+        issue: `Expected exactly one of ${one} and ${other}`
+      }
+  )
+
+export const LicenseRenew = Schema.Struct({
+  expires_at: Schema.optionalKey(Timestamp),
+  extend_by_days: Schema.optionalKey(Int32(1)),
+  order_id: Schema.optionalKey(Reference),
+  subscription_id: Schema.optionalKey(Reference)
+})
+  .annotate({
+    description:
+      "Exactly one of expires_at and extend_by_days. The order and subscription are recorded with the renewal only."
+  })
+  .check(exactlyOne("expires_at", "extend_by_days"))
+  .annotate({ identifier: "LicenseRenewRequest" })
+
+export const LicenseTransfer = Schema.Struct({
+  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty string clears the link." })),
+  customer_email: Schema.optionalKey(Email),
+  customer_name: Schema.optionalKey(Name),
+  reset_devices: Schema.optionalKey(Schema.Boolean),
+  rotate_key: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "True also ends the license's key. The response then contains the new one."
+    })
+  )
+})
+  .annotate({
+    description:
+      "At least one of the owner's fields, or reset_devices: true. For another customer_id, a name and an e-mail that are not given become that customer's."
+  })
+  .check(
+    Schema.makeFilter(
+      ({ reset_devices, rotate_key: _, ...owner }) =>
+        reset_devices === true ||
+        Object.keys(owner).length > 0 ||
+        "Expected at least one of customer_id, customer_email, customer_name and reset_devices: true"
+    )
+  )
+  .annotate({ identifier: "LicenseTransferRequest" })
+
+export const LicenseFeature = Schema.Struct({
+  license_id: Schema.String,
+  feature_id: Schema.String,
+  feature_code: Schema.String,
+  feature_name: Schema.String,
+  enabled: Schema.Boolean,
+  total_consumptions: Count,
+  from_policy: Schema.Boolean.annotate({
+    description: "Whether it came with the policy; false once it was assigned by hand."
+  }),
+  metadata: Metadata,
+  max_consumptions: Schema.optionalKey(Count),
+  remaining: Schema.optionalKey(Count),
+  expires_at: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "LicenseFeature" })
+export type LicenseFeature = typeof LicenseFeature.Type
+
+export const LicenseUsageReset = Schema.Struct({
+  feature_id: Schema.optionalKey(Reference),
+  feature_code: Schema.optionalKey(Reference),
+  add_credits: Schema.optionalKey(PositiveCount.annotate({ description: "Raises the maximum." })),
+  max_consumptions: Schema.optionalKey(Count),
+  total_consumptions: Schema.optionalKey(Count),
+  reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets the consumption to 0." }))
+})
+  .annotate({
+    description:
+      "Exactly one of feature_id and feature_code, and at least one change. max_consumptions comes first, then add_credits, then total_consumptions or reset_consumed."
+  })
+  .check(
+    exactlyOne("feature_id", "feature_code"),
+    Schema.makeFilter(
+      ({ feature_id: _, feature_code: __, reset_consumed, ...amounts }) =>
+        reset_consumed === true ||
+        Object.keys(amounts).length > 0 ||
+        "Expected at least one of add_credits, max_consumptions, total_consumptions and reset_consumed: true"
+    ),
+    Schema.makeFilter(
+      ({ total_consumptions, reset_consumed }) =>
+        total_consumptions === undefined ||
+        reset_consumed !== true || {
+          path: ["reset_consumed"],
+          issue: "Expected one of total_consumptions and reset_consumed, not both"
+        }
+    )
+  )
+  .annotate({ identifier: "LicenseUsageResetRequest" })

@@ -1,0 +1,300 @@
+/**
+ * The state that license rules decide on: the license with its policy, assignments, devices and leases, as the database
+ * had them at one revision, and the pending changes on top. Rules read it through `LicenseView` and never change it;
+ * only `PendingChanges` applies decisions.
+ */
+import type { Metadata } from "../../contract/api/Metadata.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { LicenseType, Policy } from "../../vendor/policies/Policy.ts"
+import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
+import type { DeviceBindingKind, DeviceStatus } from "./Device.ts"
+import type { LicenseStatus } from "./License.ts"
+import type { Limits, OwnLimits } from "./Limits.ts"
+import type { Entitlement } from "./Payloads.ts"
+
+export interface LicenseRecord extends OwnLimits {
+  readonly id: string
+  readonly product_id: string
+  readonly policy_id: string
+  readonly customer_id?: string | undefined
+  readonly order_id?: string | undefined
+  readonly subscription_id?: string | undefined
+  /** SHA-256 of the license key, lower-case hex. */
+  readonly key_hash: string
+  readonly license_key_prefix: string
+  readonly license_key_last4: string
+  /** The stored status; `Lifecycle.statusAt` applies the clock. */
+  readonly status: LicenseStatus
+  readonly customer_email?: string | undefined
+  readonly customer_name?: string | undefined
+  readonly starts_at?: number | undefined
+  readonly expires_at?: number | undefined
+  readonly maintenance_expires_at?: number | undefined
+  /** The days of a term that begins with the first use; present until then. */
+  readonly term_days?: number | undefined
+  readonly active_device_count: number
+  readonly times_activated: number
+  readonly times_transferred: number
+  readonly total_consumptions: number
+  /** The license's own part of its published entitlement version. */
+  readonly entitlement_counter: number
+  /** When an activation refused by a limit was last recorded as an event. */
+  readonly activation_limit_recorded_at?: number | undefined
+  readonly metadata: Metadata
+  /** No device is due before this instant, because the license was not served before. */
+  readonly not_due_before?: number | undefined
+  /** No device that holds a slot is due before this instant: a bound, so that the sweep reads few licenses. */
+  readonly heartbeat_from?: number | undefined
+  readonly revision: number
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+/** The revisions that a license's state depends on: its own, its policy's, its product's catalog's. None is given twice. */
+export interface Revisions {
+  readonly license: number
+  readonly policy: number
+  readonly catalog: number
+}
+
+/** The license's policy, with the revision that the fence checks. */
+export interface PolicyRecord extends Limits {
+  readonly id: string
+  readonly license_type: LicenseType
+  readonly duration_days?: number | undefined
+  readonly duration_starts: Policy["duration_starts"]
+  readonly floating_timeout_minutes: number
+  readonly grace_period_days: number
+  readonly validation_interval_minutes: number
+  readonly require_heartbeat: boolean
+  readonly allow_offline_activation: boolean
+  readonly allow_vm: boolean
+  readonly allow_container: boolean
+  readonly allow_transfer: boolean
+  /** No device is due before this instant, because heartbeats were switched on. */
+  readonly not_due_before?: number | undefined
+  readonly revision: number
+  readonly entitlement_counter: number
+}
+
+export interface Assignment {
+  readonly feature_id: string
+  readonly feature_code: string
+  readonly feature_name: string
+  readonly enabled: boolean
+  readonly max_consumptions?: number | undefined
+  readonly total_consumptions: number
+  readonly expires_at?: number | undefined
+  readonly expires_after_days?: number | undefined // Until the license's term begins.
+  /** Whether the expiry has been recorded, or needs no record. */
+  readonly expiry_recorded: boolean
+  /** Whether it came with the policy and was not assigned by hand since. */
+  readonly from_policy: boolean
+  readonly metadata: Metadata
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+export interface DeviceRecord {
+  readonly id: string
+  readonly binding_kind: DeviceBindingKind
+  readonly binding_key: string
+  /** SHA-256 of the binding key, lower-case hex. It is not stored: it is computed when the record is made. */
+  readonly binding_hash: string
+  readonly fingerprint?: string | undefined
+  readonly hostname?: string | undefined
+  readonly os?: string | undefined
+  readonly ip_address?: string | undefined
+  readonly container_id?: string | undefined
+  readonly cluster_id?: string | undefined
+  readonly namespace?: string | undefined
+  readonly pod_name?: string | undefined
+  readonly is_vm: boolean
+  readonly is_container: boolean
+  readonly status: DeviceStatus
+  /** Whether an activation slot is taken; a floating seat's holder is active without one. */
+  readonly holds_slot: boolean
+  /** When the device's activation began, or the one that lapsed; absent for a device that only ever held a seat. */
+  readonly activated_at?: number | undefined
+  readonly first_seen_at: number
+  readonly last_seen_at: number
+  readonly last_validated_at?: number | undefined
+  /** Until when the device was promised its slot. */
+  readonly due_at?: number | undefined
+  /** When its latest offline envelope expires. */
+  readonly offline_expires_at?: number | undefined
+  readonly metadata: Metadata
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+export type LeaseStatus = "live" | "checked_in" | "superseded" | "expired" | "ended" | "blacklisted"
+
+export interface LeaseRecord {
+  readonly id: string
+  readonly device_id: string
+  /** SHA-256 of the lease token, lower-case hex. */
+  readonly token_hash: string
+  readonly status: LeaseStatus
+  readonly checked_out_at: number
+  readonly heartbeat_at: number
+  readonly expires_at: number
+  readonly ended_at?: number | undefined
+}
+
+/** A row of the usage ledger without the fields that the commit adds: sequence, license, actor, request. */
+export interface LedgerEntry {
+  readonly feature_id: string
+  readonly action: "consume" | "reset" | "top_up" | "set_limit"
+  readonly event_id?: string | undefined
+  readonly amount: number
+  readonly balance_after: number
+  readonly max_after?: number | undefined
+  readonly device_id?: string | undefined
+  /**
+   * For a consumption, whose row is also its event: stored with it, because the feature's code may change or disappear
+   * later.
+   */
+  readonly feature_code?: string | undefined
+}
+
+/** An earlier consumption in the ledger. */
+export interface CountedUsage {
+  readonly feature_code: string
+  readonly amount: number
+}
+
+/** A feature of the catalog that may be assigned. */
+export interface FeatureRecord {
+  readonly id: string
+  readonly product_id: string
+  readonly code: string
+  readonly name: string
+}
+
+/** A policy that a license may move to, with the features that come with it. */
+export interface TargetPolicy {
+  readonly policy: PolicyRecord
+  readonly product_id: string
+  readonly features: ReadonlyArray<PolicyFeatureRecord>
+}
+
+export type LinkKind = "customer" | "order" | "subscription"
+
+/** A record that a command links to. */
+export interface LinkRecord {
+  readonly kind: LinkKind
+  readonly id: string
+  readonly product_id?: string | undefined
+  /** The subscription that an order is linked to. */
+  readonly subscription_id?: string | undefined
+  /** Of a customer. */
+  readonly name?: string | undefined
+  readonly email?: string | undefined
+  /** Whether a customer is being erased: until that is done no license is linked to it or named after it. */
+  readonly erasing?: boolean | undefined
+  /** Another one after an erasure of the customer has begun. */
+  readonly erasure_revision?: number | undefined
+}
+
+/** The catalog's entry for an application version; `enforced` is false if the product has no versions. */
+export interface VersionRecord {
+  readonly enforced: boolean
+  readonly released_at?: number | undefined
+}
+
+/** Identifies a machine by its fingerprint, or a container by a digest of its ids. */
+export interface BindingName {
+  readonly kind: DeviceBindingKind
+  readonly key: string
+}
+
+/** The features in a response, valid from `since` and before `until`. */
+interface FeaturesText {
+  readonly since: number
+  readonly until: number
+  readonly features: Entitlement["features"]
+}
+
+/** Views derived from a license's assignments alone, cached until one of them changes. */
+export interface CachedViews {
+  features?: FeaturesText
+}
+
+/** The state that rules read. It includes all decisions applied so far. */
+export interface LicenseView {
+  readonly license: LicenseRecord
+  readonly policy: PolicyRecord
+  /** The limits that hold for the license. */
+  readonly limits: Limits
+  /** The code of the license's product. */
+  readonly productCode: string
+  /** Sorted by feature code. */
+  readonly assignments: ReadonlyArray<Assignment>
+  /** Views cached with the assignments; undefined if nothing is worth caching. */
+  readonly cachedViews?: CachedViews | undefined
+  assignmentByCode(code: string): Assignment | undefined
+  assignmentById(featureId: string): Assignment | undefined
+  /** Features that have expired and whose expiry is not recorded yet. */
+  expiredFeatures(now: number): ReadonlyArray<Assignment>
+  device(binding: BindingName): DeviceRecord | undefined
+  deviceById(id: string): DeviceRecord | undefined
+  /** The cached devices; all devices, unless the license has very many. */
+  readonly devices: Iterable<DeviceRecord>
+  /** Containers that hold a slot. Available only if the policy limits them and the command declares it in `needs`. */
+  readonly activeContainers: number
+  /** Devices whose activation lapsed without a validation and whose stored status is still active. */
+  overdue(now: number): ReadonlyArray<DeviceRecord>
+  /**
+   * Leases whose stored status is live, including lapsed ones, with their devices. Available only if the command
+   * declares `allLeases` in `needs`, or once the license's access has ended.
+   */
+  readonly liveLeases: Iterable<LeaseRecord>
+  /** The number of these leases, and so of taken seats. Available only if declared in `needs`. */
+  readonly liveLeaseCount: number
+  /** The live lease of a device; there is at most one. */
+  liveLeaseOf(deviceId: string): LeaseRecord | undefined
+  /** Live leases whose end has come. */
+  lapsed(now: number): ReadonlyArray<LeaseRecord>
+  /** A lease in any state. */
+  leaseByToken(tokenHash: string): LeaseRecord | undefined
+  /** The consumption that used this event id before. */
+  counted(eventId: string): CountedUsage | undefined
+  version(appVersion: string): VersionRecord
+  feature(featureId: string): FeatureRecord | undefined
+  link(kind: LinkKind, id: string): LinkRecord | undefined
+  targetPolicy(id: string): TargetPolicy | undefined
+  /** How many devices that are not cached a reset would change. */
+  readonly otherResettable: number
+}
+
+/** A license, its policy and its assignments at one moment. A reply keeps this instead of the view, which goes on to change. */
+export interface LicenseSnapshot {
+  readonly license: LicenseRecord
+  readonly policy: PolicyRecord
+  readonly assignments: ReadonlyArray<Assignment>
+}
+
+export const snapshot = (view: LicenseView): LicenseSnapshot => {
+  const { assignments, license, policy } = view
+  return { license, policy, assignments }
+}
+
+/** The changes of a decision. Records are complete: the new state of a device, assignment or lease. */
+export interface Changes {
+  readonly license?: Partial<LicenseRecord>
+  /** Whether the published entitlement version rises by one. */
+  readonly entitlement?: boolean
+  /** The policy that the license has from now on. */
+  readonly policy?: PolicyRecord
+  readonly devices?: ReadonlyArray<DeviceRecord>
+  /** Whether all devices that are not cached are reset, too. */
+  readonly othersReset?: boolean
+  readonly assignments?: ReadonlyArray<Assignment>
+  readonly removedAssignments?: ReadonlyArray<string>
+  readonly leases?: ReadonlyArray<LeaseRecord>
+  readonly ledger?: ReadonlyArray<LedgerEntry>
+  readonly events?: ReadonlyArray<NewEvent>
+  /** A device that was only seen: written without raising the revision, because only heartbeats depend on it. */
+  readonly seen?: DeviceRecord
+}

@@ -1,0 +1,120 @@
+/** The payloads that the runtime signs. */
+import { Schema } from "effect"
+import { Count } from "../../contract/api/Int64.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { LicenseType } from "../../vendor/policies/Policy.ts"
+import { DeviceBindingKind } from "./Device.ts"
+import { LicenseStatus } from "./License.ts"
+
+const FeatureEntitlement = Schema.Struct({
+  code: Schema.String,
+  enabled: Schema.Boolean,
+  quota: Schema.optionalKey(Count),
+  consumed: Schema.optionalKey(Count),
+  remaining: Schema.optionalKey(Count),
+  expires_at: Schema.optionalKey(Timestamp.annotate({ description: "From then on the feature is not included." }))
+}).annotate({ identifier: "FeatureEntitlement" })
+
+const VersionEligibility = Schema.Struct({
+  app_version: Schema.String,
+  is_entitled: Schema.Boolean,
+  enforced: Schema.Boolean.annotate({ description: "False if the product has no version catalog." }),
+  released_at: Schema.optionalKey(Timestamp),
+  eligible_through: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "VersionEligibility" })
+
+/** What every signed payload contains. `kind` keeps one payload from passing for another. */
+const commonOf = <const Kind extends string>(kind: Kind) => ({
+  kind: Schema.Literal(kind),
+  license_id: Schema.String,
+  product_id: Schema.String,
+  product_code: Schema.String,
+  policy_id: Schema.String,
+  status: LicenseStatus,
+  license_type: LicenseType,
+  entitlement_version: Count,
+  issued_at: Timestamp,
+  device_id: Schema.String,
+  binding_kind: DeviceBindingKind,
+  binding_hash: Schema.String.annotate({
+    description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
+  }),
+  expires_at: Schema.optionalKey(Timestamp),
+  access_ends_at: Schema.optionalKey(
+    Timestamp.annotate({ description: "expires_at and the policy's grace after it: the license is served until then." })
+  ),
+  nonce: Schema.optionalKey(Schema.String.annotate({ description: "The request's nonce, if it had one." }))
+})
+
+const features = Schema.Array(FeatureEntitlement)
+
+const entitlement = {
+  next_check_at: Timestamp,
+  features,
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}
+
+export const EntitlementPayload = Schema.Struct({ ...commonOf("entitlement"), ...entitlement }).annotate({
+  identifier: "Entitlement"
+})
+
+export const TrialPayload = Schema.Struct({
+  ...commonOf("entitlement"),
+  ...entitlement,
+  license_key: Schema.String.annotate({ description: "The trial's license key. It is shown only here: store it." })
+}).annotate({ identifier: "TrialEntitlement" })
+
+export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annotate({ identifier: "Deactivation" })
+
+const leaseEnd = Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
+
+export const FloatingCheckoutPayload = Schema.Struct({
+  ...commonOf("floating_checkout"),
+  lease_token: Schema.String.annotate({
+    description: "Identifies the lease in heartbeats and at checkin. Shown only here."
+  }),
+  lease_expires_at: leaseEnd,
+  features,
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}).annotate({ identifier: "FloatingCheckout" })
+
+export const FloatingLeasePayload = Schema.Struct({
+  ...commonOf("floating_lease"),
+  lease_expires_at: leaseEnd,
+  renewed: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "True if the lease had lapsed and this heartbeat took a free seat again." })
+  ),
+  features: Schema.optionalKey(features),
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}).annotate({ identifier: "FloatingLease" })
+
+/** The signed content of an offline envelope. */
+export const OfflineEntitlementPayload = Schema.Struct({
+  ...commonOf("offline"),
+  ...entitlement,
+  offline_expires_at: Timestamp.annotate({
+    description: "Until when the client may work without contacting the service."
+  })
+}).annotate({ identifier: "OfflineEntitlement" })
+
+/**
+ * An offline entitlement and its signature, encrypted for the holder of the license key. All fields except kid are
+ * base64.
+ */
+export const OfflineEnvelopePayload = Schema.Struct({
+  kid: Schema.String.annotate({
+    description: "The signing key of the payload inside; authenticated as additional data."
+  }),
+  salt: Schema.String.annotate({ description: "HKDF salt, 32 bytes." }),
+  nonce: Schema.String.annotate({ description: "AES-GCM nonce, 12 bytes." }),
+  ciphertext: Schema.String.annotate({ description: "The encrypted signed payload, its 16-byte tag at the end." })
+}).annotate({ identifier: "OfflineEnvelope" })
+
+/** The signed form: JSON values, timestamps as text. Fields without a value are omitted. */
+export type Entitlement = typeof EntitlementPayload.Encoded
+export type Deactivation = typeof DeactivationPayload.Encoded
+export type FloatingCheckout = typeof FloatingCheckoutPayload.Encoded
+export type FloatingLease = typeof FloatingLeasePayload.Encoded
+export type OfflineEntitlement = typeof OfflineEntitlementPayload.Encoded
+export type SealedEnvelope = typeof OfflineEnvelopePayload.Encoded
+export type Eligibility = typeof VersionEligibility.Encoded

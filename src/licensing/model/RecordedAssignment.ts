@@ -1,0 +1,19 @@
+/** Assignments in events. */
+import type { Schema } from "effect"
+import { changesOf, recordedValue } from "../../ledger/events/Changes.ts"
+import type { Assignment } from "./LicenseRecords.ts"
+
+/** Its metadata is omitted: there may be 200 of them. */
+export const recordedAssignment = (assignment: Assignment): { readonly [field: string]: Schema.Json } =>
+  Object.fromEntries(
+    (["enabled", "max_consumptions", "expires_at"] as const).flatMap((field) =>
+      assignment[field] === undefined ? [] : [[field, recordedValue(field, assignment[field])]]
+    )
+  )
+
+/** `features.<code>` with the old and the new assignment. */
+export const changeOfFeature = (code: string, before: Assignment | undefined, after: Assignment | undefined) => {
+  const field = `features.${code}`
+  const shown = (assignment: Assignment | undefined) => ({ [field]: assignment && recordedAssignment(assignment) })
+  return changesOf<ReturnType<typeof shown>>(shown(before), shown(after), [field])
+}

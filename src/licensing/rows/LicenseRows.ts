@@ -1,0 +1,286 @@
+/** The columns of a license and of its related tables, and the conversion of rows into the records that rules read. */
+
+import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
+import { sha256Hex } from "../../platform/signing/Digest.ts"
+import { clockLagMillisMax } from "../model/ClockLag.ts"
+import type { DeviceStatus } from "../model/Device.ts"
+import { resettableStatuses } from "../model/DeviceTransitions.ts"
+import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import type { Limits } from "../model/Limits.ts"
+import { type CachedDevice, CommittedState } from "../state/CommittedState.ts"
+
+/** A row as SQL returns it: columns without a value are null. */
+export type Nullable<A> = {
+  readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
+}
+
+/** How long a stored state outlasts a clock that is behind (`statusAt`), as an interval of SQL. */
+export const clockLag = `interval '${clockLagMillisMax} milliseconds'`
+
+export interface LicenseOwned {
+  readonly license_id: string
+}
+
+/**
+ * The maximum of devices loaded with a license, with their leases. If a license has more, none are loaded: they are
+ * looked up when needed.
+ */
+const devicesLoaded = 64
+
+/** Whether the license `l` has more devices than that. */
+export const hasManyDevices = `EXISTS (SELECT FROM devices WHERE license_id = l.id OFFSET ${devicesLoaded})`
+
+export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
+  encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
+  l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
+  l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.not_due_before, l.heartbeat_from,
+  l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.term_days,
+  l.revision, l.created_at, l.updated_at`
+
+/** License columns that every commit writes; the others are written only when a command changes one. */
+export const hotColumns: ReadonlySet<string> = new Set([
+  "status",
+  "active_device_count",
+  "times_activated",
+  "times_transferred",
+  "total_consumptions",
+  "entitlement_counter",
+  "updated_at"
+])
+
+/** Columns of the same row as the license's. Names that both tables have begin with `policy_`. */
+export const policyColumns = `p.license_type, p.max_activations AS policy_max_activations,
+  p.max_floating_users AS policy_max_floating_users, p.max_container_instances AS policy_max_container_instances,
+  p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
+  p.allow_offline_activation, p.offline_grace_days AS policy_offline_grace_days, p.allow_vm, p.allow_container,
+  p.max_transfers AS policy_max_transfers, p.allow_transfer, p.duration_days, p.duration_starts,
+  p.not_due_before AS policy_not_due_before, p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
+
+export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,
+  d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
+  d.first_seen_at, d.last_seen_at, d.last_validated_at, d.due_at, d.offline_expires_at, d.metadata, d.created_at, d.updated_at`
+
+/**
+ * The column `listed_as` by status. Seats move devices between active and deactivated, so an index cannot
+ * distinguish these two.
+ */
+export const listStatusOf = (status: DeviceStatus): string =>
+  status === "active" || status === "deactivated" ? "either" : status
+
+/** Whether a device `d` holds a slot, in the form of the index that finds the slot holders of a license. */
+export const holdsSlot = "d.listed_as = 'either' AND d.holds_slot"
+
+/** The values of `listed_as` of devices that a reset changes. */
+export const resettableListStatuses: ReadonlyArray<string> = Array.from(new Set(resettableStatuses.map(listStatusOf)))
+
+/** When the heartbeat of a device `d` that holds a slot is due: `Heartbeat.dueAt`, with NULL for never. */
+export const deviceDueAt = "greatest(d.due_at, l.not_due_before, p.not_due_before)"
+
+export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
+  e.checked_out_at, e.heartbeat_at, e.expires_at, e.ended_at`
+
+/** What a license `l` depends on: its policy `p` and its product. */
+export const licenseDependencies = "JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id"
+
+export const revisionColumns = "l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog"
+
+type PrefixedColumn = keyof Limits | "not_due_before" | "revision" | "entitlement_counter"
+
+/** A policy, under the names of `policyColumns`. */
+export type PolicyRow = { readonly policy_id: string } & Nullable<Omit<PolicyRecord, "id" | PrefixedColumn>> & {
+    readonly [K in PrefixedColumn as `policy_${K}`]-?: Nullable<PolicyRecord>[K]
+  }
+
+export type LoadedLicense = Nullable<LicenseRecord> &
+  PolicyRow & {
+    readonly catalog_revision: number
+    readonly product_code: string
+    readonly has_many_devices: boolean
+    /** When the first live lease ends. */
+    readonly lapsing_from: number | null
+  }
+
+export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
+  withoutNulls<LicenseRecord>({
+    id: row.id,
+    product_id: row.product_id,
+    policy_id: row.policy_id,
+    customer_id: row.customer_id,
+    order_id: row.order_id,
+    subscription_id: row.subscription_id,
+    key_hash: row.key_hash,
+    license_key_prefix: row.license_key_prefix,
+    license_key_last4: row.license_key_last4,
+    status: row.status,
+    customer_email: row.customer_email,
+    customer_name: row.customer_name,
+    starts_at: row.starts_at,
+    expires_at: row.expires_at,
+    maintenance_expires_at: row.maintenance_expires_at,
+    active_device_count: row.active_device_count,
+    times_activated: row.times_activated,
+    times_transferred: row.times_transferred,
+    total_consumptions: row.total_consumptions,
+    entitlement_counter: row.entitlement_counter,
+    activation_limit_recorded_at: row.activation_limit_recorded_at,
+    metadata: row.metadata,
+    not_due_before: row.not_due_before,
+    heartbeat_from: row.heartbeat_from,
+    max_activations: row.max_activations,
+    max_container_instances: row.max_container_instances,
+    max_floating_users: row.max_floating_users,
+    max_transfers: row.max_transfers,
+    offline_grace_days: row.offline_grace_days,
+    term_days: row.term_days,
+    revision: row.revision,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
+
+export const policyOf = (row: PolicyRow): PolicyRecord =>
+  withoutNulls<PolicyRecord>({
+    id: row.policy_id,
+    license_type: row.license_type,
+    max_activations: row.policy_max_activations,
+    max_floating_users: row.policy_max_floating_users,
+    max_container_instances: row.policy_max_container_instances,
+    floating_timeout_minutes: row.floating_timeout_minutes,
+    grace_period_days: row.grace_period_days,
+    validation_interval_minutes: row.validation_interval_minutes,
+    require_heartbeat: row.require_heartbeat,
+    allow_offline_activation: row.allow_offline_activation,
+    offline_grace_days: row.policy_offline_grace_days,
+    allow_vm: row.allow_vm,
+    allow_container: row.allow_container,
+    max_transfers: row.policy_max_transfers,
+    allow_transfer: row.allow_transfer,
+    duration_days: row.duration_days,
+    duration_starts: row.duration_starts,
+    not_due_before: row.policy_not_due_before,
+    revision: row.policy_revision,
+    entitlement_counter: row.policy_entitlement_counter
+  })
+
+/** A device as it is stored: without the hash of its binding key. */
+export type DeviceRow = Nullable<Omit<DeviceRecord, "binding_hash">>
+
+/**
+ * Runs for nearly each request of a large license. Copies field by field, because leaving some fields out by a rest
+ * pattern makes a slow object.
+ */
+export const deviceOf = (row: DeviceRow): DeviceRecord =>
+  withoutNulls<DeviceRecord>({
+    id: row.id,
+    binding_kind: row.binding_kind,
+    binding_key: row.binding_key,
+    binding_hash: sha256Hex(row.binding_key),
+    fingerprint: row.fingerprint,
+    hostname: row.hostname,
+    os: row.os,
+    ip_address: row.ip_address,
+    container_id: row.container_id,
+    cluster_id: row.cluster_id,
+    namespace: row.namespace,
+    pod_name: row.pod_name,
+    is_vm: row.is_vm,
+    is_container: row.is_container,
+    status: row.status,
+    holds_slot: row.holds_slot,
+    activated_at: row.activated_at,
+    first_seen_at: row.first_seen_at,
+    last_seen_at: row.last_seen_at,
+    last_validated_at: row.last_validated_at,
+    due_at: row.due_at,
+    offline_expires_at: row.offline_expires_at,
+    metadata: row.metadata,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
+
+const leaseOf = (row: Nullable<LeaseRecord>): LeaseRecord =>
+  withoutNulls<LeaseRecord>({
+    id: row.id,
+    device_id: row.device_id,
+    token_hash: row.token_hash,
+    status: row.status,
+    checked_out_at: row.checked_out_at,
+    heartbeat_at: row.heartbeat_at,
+    expires_at: row.expires_at,
+    ended_at: row.ended_at
+  })
+
+/** A device `d` and its lease `e`, if it has one. */
+export const cachedDeviceColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_hash, 'hex') AS lease_token_hash,
+  e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
+  e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
+
+/** No device of a license `l` that holds a slot is due before this instant. */
+export const earliestDueAt = "coalesce(l.heartbeat_from, l.created_at)"
+
+/** No live lease `e` ends before this instant. Indexes use it in place of the end, which each heartbeat changes. */
+export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
+
+/** The live lease `e` of a device `d`, if it has one. */
+export const joinDeviceLease = "LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'"
+
+type JoinedLease = {
+  readonly [K in keyof Required<Omit<LeaseRecord, "device_id">> as `lease_${K}`]: LeaseRecord[K] | null
+}
+
+export type CachedDeviceRow = DeviceRow & LicenseOwned & JoinedLease
+
+export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
+  device: deviceOf(row),
+  lease:
+    row.lease_id === null
+      ? undefined
+      : withoutNulls<LeaseRecord>({
+          id: row.lease_id,
+          device_id: row.id,
+          token_hash: row.lease_token_hash!,
+          status: row.lease_status!,
+          checked_out_at: row.lease_checked_out_at!,
+          heartbeat_at: row.lease_heartbeat_at!,
+          expires_at: row.lease_expires_at!,
+          ended_at: row.lease_ended_at ?? null
+        })
+})
+
+const assignmentOf = (row: Nullable<Assignment>): Assignment =>
+  withoutNulls<Assignment>({
+    feature_id: row.feature_id,
+    feature_code: row.feature_code,
+    feature_name: row.feature_name,
+    enabled: row.enabled,
+    max_consumptions: row.max_consumptions,
+    total_consumptions: row.total_consumptions,
+    expires_at: row.expires_at,
+    expires_after_days: row.expires_after_days,
+    expiry_recorded: row.expiry_recorded,
+    from_policy: row.from_policy,
+    metadata: row.metadata,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
+
+export const committedStateOf = (
+  row: LoadedLicense,
+  assignments: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
+  devices: ReadonlyArray<DeviceRow & LicenseOwned>,
+  leases: ReadonlyArray<Nullable<LeaseRecord> & LicenseOwned>
+): CommittedState => {
+  const policy = policyOf(row)
+  const mayLapse = row.has_many_devices && policy.require_heartbeat
+  return new CommittedState({
+    license: licenseOf(row),
+    policy,
+    productCode: row.product_code,
+    catalogRevision: row.catalog_revision,
+    assignments: assignments.map(assignmentOf),
+    devices: devices.map(deviceOf),
+    devicesComplete: !row.has_many_devices,
+    leases: leases.map(leaseOf),
+    lapsingFrom: (row.has_many_devices ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
+    silentFrom: mayLapse ? (row.heartbeat_from ?? row.created_at) : Number.POSITIVE_INFINITY
+  })
+}

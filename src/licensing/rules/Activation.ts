@@ -1,0 +1,240 @@
+/** Binding devices to a license: activate, validate, check, deactivate (docs/API.md, "Devices"). */
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import { isRenamed, namesOf } from "../model/DeviceNames.ts"
+import { boundLoweredTo, dueAfterContact } from "../model/Heartbeat.ts"
+import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { Deactivation, Entitlement } from "../model/Payloads.ts"
+import { type LimitCode, refuseFull } from "./ActivationLimits.ts"
+import {
+  type ActiveDeviceCode,
+  type AdmissionCode,
+  activeDevice,
+  activeDeviceOnly,
+  admit,
+  isDoneAlready,
+  isRefused,
+  type RuntimeCommand,
+  refuseBlacklisted,
+  refuseRevokedLicense
+} from "./Admission.ts"
+import { deactivationOf, entitlementOf } from "./Entitlement.ts"
+import { explain } from "./Explanation.ts"
+import { accept, type Needs, type Rule, reject } from "./LicenseCommand.ts"
+import { beginTerm } from "./Terms.ts"
+
+/** A device's "last seen" is written at most this often, so that a busy client does not cause a write per call. */
+const seenEveryMillis = 1000
+
+export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
+  binding: { kind: binding.kind, key: binding.key },
+  appVersion: binding.app_version
+})
+
+/** Carries the id for a device that may be new: rules generate no ids. */
+export interface ActivateCommand extends RuntimeCommand {
+  readonly newDeviceId: string
+}
+
+export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitCode> = {
+  name: "activate",
+  explain,
+  needs: (command) => ({ ...runtimeNeeds(command), activeContainers: true }),
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const { device, eligibility } = admitted
+    if (device !== undefined && device.status === "active" && device.holds_slot) {
+      const seen = seenDevice(view, device, command, now, false)
+      return accept(seenChanges(view, device, seen), (after) => entitlementOf(after, seen, now, eligibility))
+    }
+    const refused = refuseFull(view, command.binding, now)
+    if (refused !== undefined) return refused
+    const activated = activatedDevice(view, device, command, now)
+    const begun = beginTerm(view, now)
+    return accept(
+      {
+        license: {
+          active_device_count: view.license.active_device_count + 1,
+          times_activated: view.license.times_activated + 1,
+          ...boundLoweredTo(view.license, activated.due_at),
+          ...begun?.license,
+          updated_at: now
+        },
+        entitlement: begun !== undefined,
+        assignments: begun?.assignments ?? [],
+        devices: [activated],
+        events: [
+          deviceEvent(view, "license.activated", activated, {
+            ...command.binding.redacted(),
+            binding_kind: activated.binding_kind,
+            status: { old: device?.status ?? null, new: "active" }
+          }),
+          ...(begun === undefined ? [] : [begun.event])
+        ]
+      },
+      (after) => entitlementOf(after, activated, now, eligibility)
+    )
+  }
+}
+
+const activatedDevice = (
+  view: LicenseView,
+  existing: DeviceRecord | undefined,
+  command: ActivateCommand,
+  now: number
+): DeviceRecord & { readonly due_at: number } => {
+  const { kind, key, hash, redacted: _, app_version: __, ...described } = command.binding
+  return {
+    id: existing?.id ?? command.newDeviceId,
+    binding_kind: kind,
+    binding_key: key,
+    binding_hash: existing?.binding_hash ?? hash(),
+    ...described,
+    ...namesOf(existing, command.binding),
+    status: "active",
+    holds_slot: true,
+    activated_at: now,
+    first_seen_at: existing?.first_seen_at ?? now,
+    last_seen_at: now,
+    last_validated_at: existing?.last_validated_at,
+    due_at: dueAfterContact(view.policy, existing ?? {}, now),
+    offline_expires_at: existing?.offline_expires_at,
+    metadata: existing?.metadata ?? {},
+    created_at: existing?.created_at ?? now,
+    updated_at: now
+  }
+}
+
+/** The device after an answer to it, which promises it a whole interval; the same record if there is nothing to write. */
+const seenDevice = (
+  { policy }: LicenseView,
+  device: DeviceRecord,
+  { binding }: RuntimeCommand,
+  now: number,
+  validated: boolean
+): DeviceRecord => {
+  const renamed = isRenamed(device, binding)
+  const due_at = dueAfterContact(policy, device, now)
+  const last = validated ? (device.last_validated_at ?? 0) : device.last_seen_at
+  const isRecent = now - last < seenEveryMillis && Math.abs(due_at - (device.due_at ?? 0)) < seenEveryMillis
+  if (isRecent && !renamed) return device
+  return {
+    ...device,
+    ...(renamed ? { ...namesOf(device, binding), updated_at: now } : undefined),
+    due_at,
+    last_seen_at: now,
+    ...(validated ? { last_validated_at: now } : undefined)
+  }
+}
+
+/** What decisions depend on changes the revision: names, and the due instant if the policy requires heartbeats. */
+const seenChanges = ({ license, policy }: LicenseView, device: DeviceRecord, seen: DeviceRecord): Changes => {
+  if (seen === device) return {}
+  const lowered = seen.due_at === undefined ? undefined : boundLoweredTo(license, seen.due_at)
+  if (lowered !== undefined) return { devices: [seen], license: lowered }
+  return policy.require_heartbeat || isRenamed(device, seen) ? { devices: [seen] } : { seen }
+}
+
+export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveDeviceCode> = {
+  name: "validate",
+  explain,
+  needs: runtimeNeeds,
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const device = activeDevice(view, admitted.device, now)
+    if (isRefused(device)) return device
+    const seen = seenDevice(view, device, command, now, true)
+    return accept(seenChanges(view, device, seen), (after) => entitlementOf(after, seen, now, admitted.eligibility))
+  }
+}
+
+/** Replies like `validate`, but writes nothing. */
+export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> = {
+  name: "check",
+  explain,
+  needs: runtimeNeeds,
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const device = activeDeviceOnly(view, admitted.device, now)
+    if (isRefused(device)) return device
+    return accept({}, (after) => entitlementOf(after, device, now, admitted.eligibility))
+  }
+}
+
+/**
+ * Gives a slot back. A slot that was taken can always be given back: the version and the kind of machine are not
+ * checked, and the license may be suspended, expired or not started.
+ */
+export const deactivate: Rule<
+  RuntimeCommand,
+  Deactivation,
+  | "LICENSE_KEY_INVALID"
+  | "PRODUCT_MISMATCH"
+  | "LICENSE_REVOKED"
+  | "DEVICE_BLACKLISTED"
+  | "DEVICE_NOT_FOUND"
+  | "DEVICE_STATE_CONFLICT"
+> = {
+  name: "deactivate",
+  explain,
+  needs: ({ binding }) => ({ binding: { kind: binding.kind, key: binding.key } }),
+  decide: (view, command, now) => {
+    const refused = refuseRevokedLicense(view, command) ?? refuseBlacklisted(view, command)
+    if (refused !== undefined) return refused
+    const device = view.device(command.binding)
+    if (device === undefined)
+      return reject(
+        "DEVICE_NOT_FOUND",
+        "This device is not known to the license: send the binding that it was activated with."
+      )
+    if (!device.holds_slot && isDoneAlready(command, device.updated_at, now))
+      return accept({}, (after) => deactivationOf(after, device, now))
+    if (device.status !== "active" || !device.holds_slot) {
+      return reject("DEVICE_STATE_CONFLICT", notActivated(device), { detail: device.status })
+    }
+    // A device that also holds a floating seat stays active by it, and no longer has an activation that could lapse.
+    const holdsSeat = view.liveLeaseOf(device.id) !== undefined
+    const deactivated: DeviceRecord = {
+      ...device,
+      status: holdsSeat ? "active" : "deactivated",
+      holds_slot: false,
+      activated_at: holdsSeat ? undefined : device.activated_at,
+      last_seen_at: now,
+      updated_at: now
+    }
+    return accept(
+      {
+        license: { active_device_count: view.license.active_device_count - 1, updated_at: now },
+        devices: [deactivated],
+        events: [
+          deviceEvent(view, "license.deactivated", deactivated, {
+            ...command.binding.redacted(),
+            binding_kind: device.binding_kind,
+            status: { old: "active", new: deactivated.status }
+          })
+        ]
+      },
+      (after) => deactivationOf(after, deactivated, now)
+    )
+  }
+}
+
+const deviceEvent = (
+  view: LicenseView,
+  event_type: "license.activated" | "license.deactivated",
+  device: DeviceRecord,
+  metadata: NewEvent["metadata"]
+): NewEvent => ({
+  event_type,
+  resource_type: "license",
+  resource_id: view.license.id,
+  metadata: { device_id: device.id, ...metadata }
+})
+
+/** A device that is active without an activation holds a floating seat. */
+const notActivated = ({ status }: DeviceRecord): string =>
+  status === "active"
+    ? "The device has a floating seat and no activation: check the seat in instead."
+    : `The device is ${status} and has no activation: it need not be deactivated.`

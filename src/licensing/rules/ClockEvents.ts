@@ -1,0 +1,55 @@
+/** The events of the changes that the clock makes, for the license's actor and for the sweeps alike. */
+import { formatTimestamp } from "../../contract/api/Timestamp.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { LicenseStatus } from "../model/License.ts"
+import type { Assignment, LeaseRecord } from "../model/LicenseRecords.ts"
+
+const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
+
+/** The events of a license that the clock moves through states. */
+export const statusEvents = (
+  licenseId: string,
+  passedStatuses: ReadonlyArray<LicenseStatus>
+): ReadonlyArray<NewEvent> =>
+  passedStatuses
+    .filter((to) => to === "grace_period" || to === "expired")
+    .map((to) => ({
+      event_type: statusEventTypes[to],
+      resource_type: "license",
+      resource_id: licenseId,
+      metadata: { status: to }
+    }))
+
+/** The event of an expired feature. */
+export const featureExpiredEvent = (
+  licenseId: string,
+  { expires_at, feature_code, feature_id }: Pick<Assignment, "feature_id" | "feature_code" | "expires_at">
+): NewEvent => ({
+  event_type: "license.feature_expired",
+  resource_type: "license",
+  resource_id: licenseId,
+  metadata: {
+    feature_id,
+    feature_code,
+    ...(expires_at === undefined ? undefined : { expires_at: formatTimestamp(expires_at) })
+  }
+})
+
+/** The event of a lapsed lease. */
+export const leaseExpiredEvent = (
+  license_id: string,
+  { id, device_id }: Pick<LeaseRecord, "id" | "device_id">
+): NewEvent => ({
+  event_type: "lease.expired",
+  resource_type: "lease",
+  resource_id: id,
+  metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
+})
+
+/** The event of a lapsed activation. It does not concern a floating seat of the same device. */
+export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEvent => ({
+  event_type: "device.expired",
+  resource_type: "device",
+  resource_id: deviceId,
+  metadata: { license_id, status: { old: "active", new: "expired" } }
+})

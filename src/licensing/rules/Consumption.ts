@@ -1,0 +1,164 @@
+/**
+ * Metered usage. An amount is counted as a whole or not at all. An event id counts once per license, without a time
+ * limit; a repeated request with the same feature and amount returns the current state.
+ */
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import { featureEndsAt } from "../model/FeatureExpiry.ts"
+import type { Assignment, DeviceRecord, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import type { Entitlement } from "../model/Payloads.ts"
+import { runtimeNeeds } from "./Activation.ts"
+import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
+import { entitlementOf } from "./Entitlement.ts"
+import { explain } from "./Explanation.ts"
+import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+
+export interface ConsumeCommand extends RuntimeCommand {
+  readonly feature_code: string
+  readonly event_id: string
+  /** At least 1. */
+  readonly amount: number
+}
+
+type UsageCode =
+  | "FEATURE_NOT_ENTITLED"
+  | "FEATURE_DISABLED"
+  | "FEATURE_EXPIRED"
+  | "USAGE_LIMIT_EXCEEDED"
+  | "EVENT_ID_CONFLICT"
+  | "VALIDATION_ERROR"
+  | "DEVICE_NOT_FOUND"
+  | "DEVICE_NOT_ACTIVE"
+
+/** The share of a quota at which `usage.threshold_reached` is recorded. */
+const thresholdShare = 0.8
+
+export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCode> = {
+  name: "consume",
+  explain,
+  needs: (command) => ({ ...runtimeNeeds(command), eventId: command.event_id }),
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const device = activeDeviceOnly(view, admitted.device, now)
+    if (isRefused(device)) return device
+    const reply = (after: LicenseView) => entitlementOf(after, device, now, admitted.eligibility)
+    const counted = view.counted(command.event_id)
+    if (counted !== undefined) {
+      return counted.feature_code === command.feature_code && counted.amount === command.amount
+        ? accept({}, reply)
+        : reject("EVENT_ID_CONFLICT", "This event_id was used before with another feature or amount: use a new one.", {
+            detail: "event_id"
+          })
+    }
+    const assignment = usableAssignment(view, command, now)
+    if (isRefused(assignment)) return assignment
+    return accept(
+      {
+        license: { total_consumptions: view.license.total_consumptions + command.amount, updated_at: now },
+        assignments: [
+          { ...assignment, total_consumptions: assignment.total_consumptions + command.amount, updated_at: now }
+        ],
+        ledger: [ledgerEntry(assignment, device, command)],
+        events: thresholdEvents(view, assignment, device, command)
+      },
+      reply
+    )
+  }
+}
+
+/** The operation's own checks: the feature, then the quota. */
+const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
+  const assignment = view.assignmentByCode(command.feature_code)
+  if (assignment === undefined) return notEntitled
+  const refused =
+    refuseDisabled(assignment) ?? refuseEnded(assignment, now) ?? refuseExceeding(assignment, command.amount)
+  if (refused !== undefined) return refused
+  const used = assignment.total_consumptions + command.amount
+  if (Math.max(used, view.license.total_consumptions + command.amount) > Number.MAX_SAFE_INTEGER) {
+    return reject(
+      "VALIDATION_ERROR",
+      `The consumption would exceed ${Number.MAX_SAFE_INTEGER}, the largest count: use a smaller amount.`,
+      { detail: "amount" }
+    )
+  }
+  return assignment
+}
+
+export const notEntitled = reject(
+  "FEATURE_NOT_ENTITLED",
+  "The license does not include this feature: ask the vendor to add it.",
+  { detail: "feature_code" }
+)
+
+const disabled = reject("FEATURE_DISABLED", "The feature is disabled on this license: ask the vendor to enable it.", {
+  detail: "feature_code"
+})
+
+export const refuseDisabled = ({ enabled }: Assignment): Refused<"FEATURE_DISABLED"> | undefined =>
+  enabled ? undefined : disabled
+
+export const refuseEnded = (assignment: Assignment, now: number): Refused<"FEATURE_EXPIRED"> | undefined =>
+  featureEndsAt(assignment) <= now
+    ? reject("FEATURE_EXPIRED", "The license's use of this feature has expired: ask the vendor to extend it.", {
+        detail: "feature_code"
+      })
+    : undefined
+
+export const refuseExceeding = (
+  { max_consumptions: quota, total_consumptions: consumed }: Assignment,
+  amount: number
+): Refused<"USAGE_LIMIT_EXCEEDED"> | undefined => {
+  if (quota === undefined || consumed + amount <= quota) return undefined
+  const remaining = Math.max(0, quota - consumed)
+  return reject(
+    "USAGE_LIMIT_EXCEEDED",
+    `The amount does not fit: ${remaining} of ${quota} are left. Use less, or ask the vendor for more.`,
+    { detail: String(remaining), facts: { quota, consumed, remaining } }
+  )
+}
+
+/** The ledger row, which is also the event `usage.consumed`. */
+const ledgerEntry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand): LedgerEntry => ({
+  feature_id: assignment.feature_id,
+  feature_code: assignment.feature_code,
+  action: "consume",
+  event_id: command.event_id,
+  amount: command.amount,
+  balance_after: assignment.total_consumptions + command.amount,
+  max_after: assignment.max_consumptions,
+  device_id: device.id
+})
+
+/** The events of quota thresholds that the consumption reaches. */
+const thresholdEvents = (
+  view: LicenseView,
+  assignment: Assignment,
+  device: DeviceRecord,
+  command: ConsumeCommand
+): ReadonlyArray<NewEvent> => {
+  const before = assignment.total_consumptions
+  const after = before + command.amount
+  const quota = assignment.max_consumptions
+  if (quota === undefined || after < quota * thresholdShare) return noEvents
+  const event = (event_type: NewEvent["event_type"]): NewEvent => ({
+    event_type,
+    resource_type: "license",
+    resource_id: view.license.id,
+    metadata: {
+      feature_id: assignment.feature_id,
+      feature_code: assignment.feature_code,
+      amount: command.amount,
+      event_id: command.event_id,
+      balance_after: after,
+      max_after: quota,
+      device_id: device.id
+    }
+  })
+  const crosses = (threshold: number) => before < threshold && after >= threshold
+  return [
+    ...(crosses(quota * thresholdShare) ? [event("usage.threshold_reached")] : []),
+    ...(crosses(quota) ? [event("usage.exhausted")] : [])
+  ]
+}
+
+const noEvents: ReadonlyArray<NewEvent> = []

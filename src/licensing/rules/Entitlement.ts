@@ -1,0 +1,186 @@
+/** The payloads of runtime responses, derived from the state after a decision. */
+import { cacheText, replaceCached } from "../../contract/api/CanonicalJson.ts"
+import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
+import { featureEndsAt } from "../model/FeatureExpiry.ts"
+import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
+import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
+
+const minuteMillis = 60_000
+
+/** The members are in alphabetical order, which the canonical form needs anyway. */
+const commonOf = <const Kind extends string>(view: LicenseView, kind: Kind, device: DeviceRecord, now: number) => {
+  const { license, policy, productCode } = view
+  return {
+    ...accessEndOf(license, policy),
+    binding_hash: device.binding_hash,
+    binding_kind: device.binding_kind,
+    device_id: device.id,
+    entitlement_version: entitlementVersionAt(license, policy, view.expiredFeatures(now).length, now),
+    ...(license.expires_at === undefined ? undefined : { expires_at: formatTimestamp(license.expires_at) }),
+    issued_at: formatTimestamp(now),
+    kind,
+    license_id: license.id,
+    license_type: policy.license_type,
+    policy_id: license.policy_id,
+    product_code: productCode,
+    product_id: license.product_id,
+    status: statusAt(license, policy, now)
+  }
+}
+
+/** When access ends: expires_at and the policy's grace, at most the latest instant that a response can show. */
+export const accessEndOf = (license: LicenseView["license"], policy: LicenseView["policy"]) => {
+  const end = accessEndsAt(license, policy)
+  return end === undefined ? undefined : { access_ends_at: formatTimestamp(Math.min(end, latest)) }
+}
+
+/**
+ * The next check: after the policy's interval, never past the end of access or the next end of an included feature. If
+ * the policy requires heartbeats, after two thirds of the interval, so that one lost request costs nothing.
+ */
+const nextCheckAt = (view: LicenseView, now: number): number => {
+  const { require_heartbeat, validation_interval_minutes } = view.policy
+  const interval = validation_interval_minutes * minuteMillis
+  return Math.min(
+    now + (require_heartbeat ? (interval * 2) / 3 : interval),
+    accessEndsAt(view.license, view.policy) ?? Number.POSITIVE_INFINITY,
+    nextFeatureEndsAt(view, now)
+  )
+}
+
+/** The instant at which the next of the included features expires; infinity = none does. */
+const nextFeatureEndsAt = ({ assignments, cachedViews }: LicenseView, now: number): number => {
+  const cached = cachedViews?.features
+  if (cached !== undefined && cached.since <= now && now < cached.until) return cached.until
+  let next = Number.POSITIVE_INFINITY
+  for (const assignment of assignments) {
+    const endsAt = featureEndsAt(assignment)
+    if (assignment.enabled && endsAt > now) next = Math.min(next, endsAt)
+  }
+  return next
+}
+
+const usageOf = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
+  quota === undefined ? undefined : { quota, consumed, remaining: Math.max(0, quota - consumed) }
+
+/**
+ * The minimum number of features for which the list is cached: a shorter list is built faster than its memory is worth.
+ */
+const cachedFeaturesMin = 16
+
+/**
+ * The cached views after a change of some assignments. If only their counts change, just these entries of the list are
+ * replaced: serialising 200 features again was half the cost of a consumption.
+ */
+export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assignment>): CachedViews | undefined => {
+  // An expiry that was recorded changes nothing in the list.
+  if (changed.every((assignment) => isListedAlike(view.assignmentByCode(assignment.feature_code), assignment)))
+    return view.cachedViews
+  let cached = view.cachedViews?.features
+  if (cached === undefined) return view.assignments.length < cachedFeaturesMin ? undefined : {}
+  for (const assignment of changed) {
+    const { enabled, expires_at, feature_code, feature_id } = assignment
+    const before = view.assignmentByCode(feature_code)
+    if (before?.feature_id !== feature_id || before.enabled !== enabled || before.expires_at !== expires_at) return {}
+    const index = indexOfCode(cached.features, feature_code)
+    if (index !== undefined)
+      cached = { ...cached, features: replaceCached(cached.features, index, featureOf(assignment)) }
+  }
+  return { features: cached }
+}
+
+const isListedAlike = (before: Assignment | undefined, after: Assignment): boolean =>
+  before?.feature_id === after.feature_id &&
+  before.total_consumptions === after.total_consumptions &&
+  before.max_consumptions === after.max_consumptions &&
+  before.enabled === after.enabled &&
+  before.expires_at === after.expires_at
+
+/** The index of a code in features sorted by code; undefined if absent. */
+const indexOfCode = (features: Entitlement["features"], code: string): number | undefined => {
+  let [low, high] = [0, features.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (features[middle]!.code < code) low = middle + 1
+    else high = middle
+  }
+  return features[low]?.code === code ? low : undefined
+}
+
+const featureOf = (assignment: Assignment): Entitlement["features"][number] => ({
+  code: assignment.feature_code,
+  enabled: true,
+  ...usageOf(assignment),
+  ...(assignment.expires_at === undefined ? undefined : { expires_at: formatTimestamp(assignment.expires_at) })
+})
+
+/**
+ * Assigned, enabled and unexpired features, sorted by code. Two hundred cost as much as the rest of a response, so they
+ * are cached.
+ */
+const featuresOf = ({ assignments, cachedViews }: LicenseView, now: number): Entitlement["features"] => {
+  const cached = cachedViews?.features
+  if (cached !== undefined && cached.since <= now && now < cached.until) return cached.features
+  let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  const features: Array<Entitlement["features"][number]> = []
+  for (const assignment of assignments) {
+    if (!assignment.enabled) continue
+    const endsAt = featureEndsAt(assignment)
+    if (endsAt <= now) since = Math.max(since, endsAt)
+    else {
+      until = Math.min(until, endsAt)
+      features.push(featureOf(assignment))
+    }
+  }
+  if (cachedViews !== undefined && features.length >= cachedFeaturesMin)
+    cachedViews.features = { since, until, features: cacheText(features) }
+  return features
+}
+
+export const entitlementOf = (
+  view: LicenseView,
+  device: DeviceRecord,
+  now: number,
+  eligibility: Eligibility | undefined
+): Entitlement => ({
+  ...commonOf(view, "entitlement", device, now),
+  // Before next_check_at, which reads what a long list of features has cached.
+  features: featuresOf(view, now),
+  next_check_at: formatTimestamp(nextCheckAt(view, now)),
+  ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
+})
+
+export const deactivationOf = (view: LicenseView, device: DeviceRecord, now: number): Deactivation =>
+  commonOf(view, "deactivation", device, now)
+
+export const checkoutOf = (
+  view: LicenseView,
+  lease: LeaseRecord,
+  lease_token: string,
+  now: number,
+  eligibility: Eligibility | undefined
+): FloatingCheckout => ({
+  ...commonOf(view, "floating_checkout", holderOf(view, lease), now),
+  lease_expires_at: leaseEndOf(lease),
+  lease_token,
+  features: featuresOf(view, now),
+  ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
+})
+
+/** The device of a lease. The rules refuse a lease whose device is not there. */
+const holderOf = (view: LicenseView, lease: LeaseRecord): DeviceRecord => view.deviceById(lease.device_id)!
+
+/** A lease that has ended shows when it ended, so that no response about it can be mistaken for a seat. */
+const leaseEndOf = (lease: LeaseRecord): string => formatTimestamp(lease.ended_at ?? lease.expires_at)
+
+export const leaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
+  ...commonOf(view, "floating_lease", holderOf(view, lease), now),
+  lease_expires_at: leaseEndOf(lease)
+})
+
+/** An extended lease, with the features that it entitles to now. */
+export const extendedLeaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
+  ...leaseOf(view, lease, now),
+  features: featuresOf(view, now)
+})

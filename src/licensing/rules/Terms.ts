@@ -1,0 +1,141 @@
+/**
+ * Which dates a license of each type may have, and the terms that policies give: a license without an expiry of its own
+ * gets one at its creation or with its first use.
+ */
+import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { LicenseType } from "../../vendor/policies/Policy.ts"
+import type { Assignment, LicenseRecord, LicenseView, PolicyRecord } from "../model/LicenseRecords.ts"
+import { changeOfFeature } from "../model/RecordedAssignment.ts"
+import { type Refused, reject } from "./LicenseCommand.ts"
+
+const dayMillis = 86_400_000
+
+/** The dates of a license, epoch milliseconds, and the days of a term that begins with its first use. */
+export type Terms = Pick<LicenseRecord, "starts_at" | "expires_at" | "maintenance_expires_at" | "term_days">
+
+/** The types of licenses that have a term: they need an expiry and can be renewed. */
+export const renewable: ReadonlySet<LicenseType> = new Set(["time_limited", "subscription", "trial"])
+
+export const refuseTerms = (type: LicenseType, terms: Terms): Refused<"VALIDATION_ERROR"> | undefined => {
+  if (type === "perpetual" && terms.expires_at !== undefined) {
+    return invalid("A perpetual license has no expiry: use maintenance_expires_at for its updates.", "expires_at")
+  }
+  if (type !== "perpetual" && terms.maintenance_expires_at !== undefined) {
+    return invalid("Only a perpetual license has a maintenance cutoff: use expires_at.", "maintenance_expires_at")
+  }
+  if (renewable.has(type) && terms.expires_at === undefined && terms.term_days === undefined) {
+    return invalid(
+      `A license of the type ${type} needs an expiry: give expires_at, or use a policy with duration_days.`,
+      "expires_at"
+    )
+  }
+  if (terms.starts_at !== undefined && terms.expires_at !== undefined && terms.starts_at >= terms.expires_at) {
+    return invalid(
+      "The license would expire before it starts: choose an earlier starts_at or a later expires_at.",
+      "starts_at"
+    )
+  }
+  return (terms.expires_at ?? 0) > latest
+    ? invalid("The license would expire after the year 9999: choose an earlier starts_at.", "starts_at")
+    : undefined
+}
+
+const invalid = (message: string, detail: string) => reject("VALIDATION_ERROR", message, { detail })
+
+/** A license must not be expired already when its expiry is set. */
+export const refusePast = (terms: Terms, now: number): Refused<"EXPIRY_NOT_IN_FUTURE"> | undefined =>
+  terms.expires_at !== undefined && terms.expires_at <= now
+    ? reject("EXPIRY_NOT_IN_FUTURE", "The license would be expired already: choose an expires_at in the future.", {
+        detail: "expires_at"
+      })
+    : undefined
+
+type Duration = Pick<PolicyRecord, "duration_days" | "duration_starts">
+
+/**
+ * The term of a license that gets the policy now. A given expiry wins. The days of a term that begins with the creation count
+ * from the license's start if that comes later.
+ */
+export const termOf = (
+  { duration_days, duration_starts }: Duration,
+  { expires_at, starts_at }: Pick<Terms, "expires_at" | "starts_at">,
+  now: number
+): Pick<Terms, "expires_at" | "term_days"> => {
+  if (expires_at !== undefined || duration_days === undefined) return { expires_at, term_days: undefined }
+  if (duration_starts === "first_activation") return { expires_at: undefined, term_days: duration_days }
+  return { expires_at: Math.max(now, starts_at ?? now) + duration_days * dayMillis, term_days: undefined }
+}
+
+/**
+ * When the term of a license begins that gets these dates now: its start, if that comes later. Undefined for a term that waits for
+ * the first use.
+ */
+export const termBeginsAt = ({ expires_at, starts_at, term_days }: Terms, now: number): number | undefined =>
+  term_days !== undefined && expires_at === undefined ? undefined : Math.max(now, starts_at ?? now)
+
+interface BegunFeature {
+  readonly before: Assignment
+  readonly after: Assignment
+}
+
+/** The features that wait for the term, if it begins at this instant. */
+export const begunFeatures = (
+  { assignments }: Pick<LicenseView, "assignments">,
+  begins: number,
+  now: number
+): ReadonlyArray<BegunFeature> =>
+  assignments.flatMap((before) => {
+    const { expires_after_days, expires_at } = before
+    // A node of the previous version may have set an expiry and kept the days.
+    if (expires_after_days === undefined || expires_at !== undefined) return []
+    const ends = begins + expires_after_days * dayMillis
+    return [{ before, after: { ...before, expires_at: ends, expires_after_days: undefined, updated_at: now } }]
+  })
+
+/** The changes that begun features add to the event of what began the term. */
+export const changesOfBegun = (features: ReadonlyArray<BegunFeature>): ReturnType<typeof changeOfFeature> =>
+  Object.assign({}, ...features.map(({ after, before }) => changeOfFeature(after.feature_code, before, after)))
+
+/**
+ * The end of a pending term if it begins now; undefined if none is pending. The policy's days count as they are now; if its
+ * licenses have no such term any more, those that the license was created with.
+ */
+export const pendingTermEndsAt = ({ license, policy }: LicenseView, now: number): number | undefined => {
+  // A node of the previous version may have set an expiry without ending the term.
+  if (license.term_days === undefined || license.expires_at !== undefined) return undefined
+  const days = policy.duration_starts === "first_activation" ? policy.duration_days : undefined
+  return now + (days ?? license.term_days) * dayMillis
+}
+
+/** What the first use of a license with a pending term changes. */
+export interface BegunTerm {
+  readonly license: Partial<Pick<LicenseRecord, "expires_at" | "term_days" | "updated_at">>
+  readonly assignments: ReadonlyArray<Assignment>
+  readonly event: NewEvent
+}
+
+/**
+ * The first activation of a license, or its first seat, begins its pending term and the features that wait for it; also those
+ * that a node of the previous version left behind when it began the term.
+ */
+export const beginTerm = (view: LicenseView, now: number): BegunTerm | undefined => {
+  const expires_at = pendingTermEndsAt(view, now)
+  const features = begunFeatures(view, now, now)
+  if (expires_at === undefined && features.length === 0) return undefined
+  return {
+    license: { ...(expires_at === undefined ? undefined : { expires_at, term_days: undefined }), updated_at: now },
+    assignments: features.map(({ after }) => after),
+    event: {
+      event_type: "license.updated",
+      resource_type: "license",
+      resource_id: view.license.id,
+      metadata: {
+        changes: {
+          ...(expires_at === undefined ? undefined : { expires_at: { old: null, new: formatTimestamp(expires_at) } }),
+          ...changesOfBegun(features)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../../Api.ts"
+
+import { LicenseCredential } from "./credentials/RuntimeAuthorization.ts"
+import { Runtime } from "./Runtime.ts"
+import { Trials } from "./Trials.ts"
+
+export const RuntimeHttp = HttpApiBuilder.group(
+  Api,
+  "runtime",
+  Effect.fn(function* (handlers) {
+    const runtime = yield* Runtime
+    const trials = yield* Trials
+    return handlers.handleAll({
+      activate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.activate(license, payload)),
+      validate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.validate(license, payload)),
+      check: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.check(license, payload)),
+      consume: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.consume(license, payload)),
+      deactivate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.deactivate(license, payload)),
+      offline: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.offline(license, payload)),
+      checkout: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkout(license, payload)),
+      heartbeat: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.heartbeat(license, payload)),
+      trial: ({ payload }) => trials.start(payload),
+      checkin: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkin(license, payload))
+    })
+  })
+)

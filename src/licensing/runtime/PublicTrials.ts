@@ -1,0 +1,195 @@
+/**
+ * Trials that begin without a license key: a device gets one trial of each product, for ever. License, activation, events and the
+ * record that the device has used its trial are one transaction: a trial that is refused or fails is not used up.
+ */
+import { Context, Effect, identity, Layer } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { Identifiers } from "../../contract/api/Identifier.ts"
+import { RequestContext } from "../../contract/api/RequestContext.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
+import { bytes, instant } from "../../platform/postgres/driver/Parameters.ts"
+import { transaction } from "../../platform/postgres/queries/Sql.ts"
+import { deviceRows } from "../engine/JournalStatements.ts"
+import { PendingChanges } from "../engine/PendingChanges.ts"
+import { decide, isRefused, pendingCommand } from "../engine/PendingCommand.ts"
+import { LicenseLookups } from "../lookups/LicenseLookups.ts"
+import { nothingPrefetched } from "../lookups/Prefetch.ts"
+import { type Draft, makeDrafts } from "../management/Drafts.ts"
+import type { Binding } from "../model/Binding.ts"
+import type { LicenseKey } from "../model/LicenseKey.ts"
+import type { Entitlement } from "../model/Payloads.ts"
+import { eventRow } from "../rows/EventRows.ts"
+import { activate } from "../rules/Activation.ts"
+import type { Origin } from "../rules/LicenseCommand.ts"
+import { CommittedState } from "../state/CommittedState.ts"
+
+export interface TrialInput {
+  readonly product_code: string
+  readonly policy_code: string
+  readonly binding: Binding
+}
+
+interface StartedTrial {
+  readonly entitlement: Entitlement
+  readonly license_key: LicenseKey
+}
+
+type TrialRefusal = Refusal<
+  | "NOT_FOUND"
+  | "NOT_READY"
+  | "TRIAL_NOT_ALLOWED"
+  | "TRIAL_ALREADY_USED"
+  | "VM_NOT_ALLOWED"
+  | "CONTAINER_NOT_ALLOWED"
+  | "VERSION_UNKNOWN"
+  | "VERSION_NOT_ENTITLED"
+>
+
+interface Offer {
+  readonly product_id: string
+  readonly policy_id: string
+}
+
+export class PublicTrials extends Context.Service<
+  PublicTrials,
+  {
+    /** Issues a trial license and activates the device on it. */
+    start(input: TrialInput): Effect.Effect<StartedTrial, TrialRefusal>
+  }
+>()("licensing/licensing/runtime/PublicTrials") {
+  static readonly layer = Layer.effect(
+    PublicTrials,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const { inTransaction: lookups } = yield* LicenseLookups
+      const drafts = yield* makeDrafts
+
+      /** Activates the device on the drafted license, by the rule that any activation follows. */
+      const activated = Effect.fnUntraced(function* (draft: Draft, { binding, product_code }: TrialInput) {
+        const { license } = draft
+        const { requestId, clientAddress } = yield* RequestContext
+        const origin: Origin = {
+          actor_type: "license",
+          actor_id: license.id,
+          request_id: requestId,
+          ip_address: clientAddress
+        }
+        const { app_version } = binding
+        const catalog = app_version === undefined ? undefined : yield* lookups.catalog(license.product_id, -1)
+        const pending = new PendingChanges(newState(draft, product_code), {
+          ...nothingPrefetched,
+          versions: catalog?.versions
+        })
+        pending.entries.push(eventRow(draft.event, origin, license.created_at))
+        const command = { keyHash: license.key_hash, binding, newDeviceId: yield* ids.make("device") }
+        const asked = { rule: activate, command, origin, begin: identity, span: undefined, resume: () => {} }
+        const [decision] = decide(pending, [pendingCommand(asked)], license.created_at)
+        // A new license refuses its first device only for what the device is, or for its application's version.
+        if (isRefused(decision!)) return yield* decision.refusal as TrialRefusal
+        return { pending, entitlement: decision!.reply as Entitlement }
+      })
+
+      /** Waits for a concurrent trial of the same device. */
+      const claim = Effect.fnUntraced(function* (
+        { id, product_id, created_at }: Draft["license"],
+        { hash, kind }: Binding
+      ) {
+        const claimed = yield* sql`
+          INSERT INTO public_trials (product_id, binding_kind, binding_hash, license_id, created_at)
+          VALUES (${product_id}, ${kind}, ${bytes(Buffer.from(hash(), "hex"))}, ${id}, ${instant(created_at)})
+          ON CONFLICT DO NOTHING RETURNING license_id`
+        if (claimed.length === 0) return yield* alreadyUsed
+      })
+
+      const issue = Effect.fnUntraced(function* (offer: Offer, input: TrialInput) {
+        const [draft] = yield* Effect.mapError(drafts.draft([offer], pathOf), (error) =>
+          // The policy was deleted or edited a moment ago.
+          SqlError.isSqlError(error) ? error : error.code === "NOT_FOUND" ? unknownPolicy : notAllowed
+        )
+        const { entitlement, pending } = yield* activated(draft!, input)
+        // Edited a moment ago: the policy is locked now.
+        if (draft!.policy.license_type !== "trial") return yield* notAllowed
+        yield* claim(draft!.license, input.binding)
+        const written = drafts.write([{ ...draft!, license: pending.license }], pathOf)
+        // A generated key is nobody else's.
+        yield* Effect.catch(written, (error) => (SqlError.isSqlError(error) ? Effect.fail(error) : Effect.die(error)))
+        for (const write of deviceRows(sql, [pending])) yield* write
+        // Last: it locks the event counter.
+        yield* events.appendRows(pending.entries)
+        return { entitlement, license_key: draft!.license_key }
+      }, transaction(sql))
+
+      const start = Effect.fn("PublicTrials.start")(function* (input: TrialInput) {
+        return yield* issue(yield* offerOf(sql, input), input)
+      })
+      return PublicTrials.of({ start })
+    })
+  )
+}
+
+const pathOf = (_: number, field: string): string => field
+
+const unknownProduct = refuse(
+  "NOT_FOUND",
+  "No product has this code: use the code of the application's product.",
+  "product_code"
+)
+const unknownPolicy = refuse(
+  "NOT_FOUND",
+  "No policy of the product has this code: use the code of a policy with public trials.",
+  "policy_code"
+)
+const notAllowed = refuse(
+  "TRIAL_NOT_ALLOWED",
+  "This policy has no public trials: ask the vendor for a license key.",
+  "policy_code"
+)
+const alreadyUsed = refuse(
+  "TRIAL_ALREADY_USED",
+  "This device has used its trial of the product: use the license key of that trial, or ask the vendor, who can replace a lost one."
+)
+
+interface OfferRow {
+  readonly product_id: string
+  readonly policy_id: string | null
+  readonly public_trial: boolean | null
+  readonly used: boolean
+}
+
+/** What the codes stand for. A device that has used its trial is refused here, without a transaction. */
+const offerOf = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  { binding, policy_code, product_code }: TrialInput
+) {
+  const [row] = yield* Effect.orDie(sql<OfferRow>`
+    SELECT product.id AS product_id, policy.id AS policy_id, policy.public_trial, EXISTS (
+      SELECT FROM public_trials WHERE product_id = product.id AND binding_kind = ${binding.kind}
+        AND binding_hash = ${bytes(Buffer.from(binding.hash(), "hex"))}
+    ) AS used
+    FROM products product LEFT JOIN policies policy ON policy.product_id = product.id AND policy.code = ${policy_code}
+    WHERE product.code = ${product_code}`)
+  if (row === undefined) return yield* unknownProduct
+  const { policy_id, product_id, public_trial, used } = row
+  if (policy_id === null) return yield* unknownPolicy
+  if (public_trial !== true) return yield* notAllowed
+  if (used) return yield* alreadyUsed
+  return { product_id, policy_id } satisfies Offer
+})
+
+/** The state of a license that is not stored yet: no devices, no leases. */
+const newState = ({ assignments, license, policy }: Draft, productCode: string): CommittedState =>
+  new CommittedState({
+    license,
+    policy,
+    productCode,
+    catalogRevision: 0,
+    assignments,
+    devices: [],
+    devicesComplete: true,
+    leases: [],
+    lapsingFrom: Number.POSITIVE_INFINITY,
+    silentFrom: Number.POSITIVE_INFINITY
+  })

@@ -1,0 +1,84 @@
+/** The request bodies of the runtime operations. */
+import { Schema } from "effect"
+import { PositiveCount } from "../../contract/api/Int64.ts"
+import { isMinCharacters, noncePattern, Text } from "../../contract/api/Text.ts"
+
+const optionalText = (length: number) => Schema.optionalKey(Text(length).check(isMinCharacters(1)))
+
+/** What every runtime request may have. */
+const common = {
+  nonce: Schema.optionalKey(
+    Schema.String.check(
+      Schema.isPattern(noncePattern, { message: "Expected 1 to 128 printable ASCII characters" })
+    ).annotate({
+      description:
+        "A text of the caller's own, different in each request. The signed response repeats it, which shows that it is no earlier response. 1 to 128 printable ASCII characters."
+    })
+  ),
+  product_code: Schema.optionalKey(
+    Text(64).check(isMinCharacters(1)).annotate({
+      description: "The code of the application's product. A license of another product is refused: PRODUCT_MISMATCH."
+    })
+  )
+}
+
+/** What identifies a machine or container instance, and its application's version. */
+export const machineFields = {
+  fingerprint: Schema.optionalKey(
+    Text(512).check(isMinCharacters(1)).annotate({
+      description: "Identifies the machine; required unless is_container is true. At most 512 characters."
+    })
+  ),
+  hostname: optionalText(255),
+  os: optionalText(255),
+  is_vm: Schema.optionalKey(Schema.Boolean),
+  is_container: Schema.optionalKey(Schema.Boolean),
+  container_id: optionalText(255),
+  cluster_id: optionalText(255),
+  namespace: optionalText(255),
+  pod_name: optionalText(255),
+  app_version: optionalText(255)
+}
+
+const binding = { ...common, ...machineFields }
+
+export const BindingRequest = Schema.Struct(binding).annotate({
+  identifier: "RuntimeBindingRequest",
+  description:
+    "Identifies the machine by its fingerprint, or the container instance by at least one of cluster_id, namespace, pod_name and container_id."
+})
+export type BindingRequest = typeof BindingRequest.Type
+
+export const TrialRequest = Schema.Struct({
+  nonce: common.nonce,
+  product_code: Text(64).check(isMinCharacters(1)).annotate({ description: "The code of the application's product." }),
+  policy_code: Text(64)
+    .check(isMinCharacters(1))
+    .annotate({ description: "The code of a policy of the product that has public trials." }),
+  binding: Schema.Struct(machineFields).annotate({
+    description: "The machine or container instance, as in an activation."
+  })
+}).annotate({ identifier: "TrialRequest" })
+export type TrialRequest = typeof TrialRequest.Type
+
+export const LeaseRequest = Schema.Struct({
+  ...common,
+  lease_token: Text(255).check(isMinCharacters(1)).annotate({ description: "The token from the checkout's response." })
+}).annotate({ identifier: "FloatingLeaseRequest" })
+export type LeaseRequest = typeof LeaseRequest.Type
+
+export const ConsumeRequest = Schema.Struct({
+  ...binding,
+  feature_code: Text(64).check(isMinCharacters(1)),
+  event_id: Text(255).check(isMinCharacters(1)).annotate({
+    description: "The caller's id of this use. The same id is counted once per license, without a time limit."
+  }),
+  amount: Schema.optionalKey(PositiveCount.annotate({ description: "The amount used; 1 by default.", default: 1 }))
+}).annotate({ identifier: "ConsumeRequest" })
+export type ConsumeRequest = typeof ConsumeRequest.Type
+
+/** What identifies a machine, in requests of all kinds. */
+export type MachineRequest = TrialRequest["binding"]
+
+/** What the runtime reads of any request. */
+export type RuntimeRequest = Pick<LeaseRequest, "nonce" | "product_code">

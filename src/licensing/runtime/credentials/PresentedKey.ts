@@ -1,0 +1,27 @@
+/** Parses a request's license key, for both paths. A mistyped key fails its check and costs no look-up. */
+import { Option, Redacted } from "effect"
+import { authorizationHeader } from "../../../access/AuthorizationHeader.ts"
+import type { RequestHead } from "../../../contract/api/RequestHead.ts"
+import * as LicenseKey from "../../model/LicenseKey.ts"
+import type { LicenseCredential } from "./RuntimeAuthorization.ts"
+
+/** The key as it was issued; its license is not known yet. */
+type PresentedKey = Omit<LicenseCredential["Service"], "licenseId">
+
+/** Text that is no generated key is looked up only if there may be vendor keys. */
+export const presentedKey = (
+  head: RequestHead,
+  vendorKeys: { readonly mayBeVendorKeys: () => boolean }
+): PresentedKey | "missing" | "invalid" => {
+  const { scheme, credential, repeated } = authorizationHeader(head)
+  if (repeated) return "invalid"
+  if (scheme !== "license" || credential === "") return "missing"
+  const parsed = LicenseKey.parse(credential)
+  if (Option.isSome(parsed)) return keyOf(parsed.value)
+  return vendorKeys.mayBeVendorKeys() && LicenseKey.isVendorKey(credential) ? keyOf(credential) : "invalid"
+}
+
+const keyOf = (key: LicenseKey.LicenseKey): PresentedKey => ({
+  keyHash: LicenseKey.hashHex(key),
+  licenseKey: () => Redacted.make(key)
+})

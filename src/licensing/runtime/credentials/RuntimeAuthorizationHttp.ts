@@ -1,0 +1,109 @@
+/**
+ * Authorizes a runtime request by its license key. A mistyped key fails its check and touches no storage; neither does other text
+ * while there are no vendor keys. A well-formed key is looked up by its hash, once per node. The cache only selects the license's actor. The actor compares the hash with the
+ * current one, so it refuses a rotated or foreign key even if the cache is stale. A refusal is signed once an actor has found the
+ * key right; for the fault of a body, which needs no actor otherwise, one is asked.
+ */
+import { Clock, Context, Effect, Layer, Predicate, Result } from "effect"
+import { type HttpRouter, HttpServerRequest } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { CurrentActor } from "../../../access/CurrentActor.ts"
+import { RateLimits } from "../../../access/rateLimits/RateLimits.ts"
+import { parsedOf, readBody } from "../../../access/requests/ParsedBody.ts"
+import { isRefusal, noteRefused, type Refusal, refuse } from "../../../contract/api/Failure.ts"
+import { valuesMaxDefault } from "../../../contract/api/json/JsonLimits.ts"
+import { RequestContext } from "../../../contract/api/RequestContext.ts"
+import { nonceIn, signedErrorOf } from "../../../platform/signing/SignedAnswers.ts"
+import { Signer } from "../../../platform/signing/Signer.ts"
+import { LicenseActors } from "../../engine/LicenseActors.ts"
+import { identify } from "../../rules/Explanation.ts"
+import { LicenseIdCache } from "./LicenseIdCache.ts"
+import { presentedKey } from "./PresentedKey.ts"
+import { LicenseCredential, RuntimeAuthorization } from "./RuntimeAuthorization.ts"
+import { admissionOf, forgetKey, isStale, responseOf, treatmentOf } from "./RuntimeProtocol.ts"
+
+const missing = refuse("LICENSE_KEY_MISSING", "Send the license key as `Authorization: License <LICENSE_KEY>`.")
+
+export const layer = Layer.effect(
+  RuntimeAuthorization,
+  Effect.gen(function* () {
+    const licenseIds = yield* LicenseIdCache
+    const limits = yield* RateLimits
+    const actors = yield* LicenseActors
+    const signer = yield* Signer
+
+    /** Signs a refusal of a request whose key is right; every other failure stays as it is. */
+    const onFailure = Effect.fnUntraced(function* <E>(error: E, license: LicenseCredential["Service"]) {
+      const refusal = refusalIn(error)
+      if (refusal === undefined) return yield* Effect.fail(error)
+      const treatment = treatmentOf(refusal)
+      if (treatment === "forgetKey") return yield* forgetKey(licenseIds, license.keyHash)
+      if (treatment === "plain") return yield* Effect.fail(error)
+      const facts = refusal.facts ?? (yield* factsOf(license))
+      const signed = yield* signer.sign(signedErrorOf(refusal, facts, yield* requestedNonce))
+      noteRefused(yield* RequestContext, refusal)
+      return yield* responseOf(signed, refusal)
+    })
+
+    const factsOf = ({ keyHash, licenseId }: LicenseCredential["Service"]) =>
+      Effect.catchIf(actors.ask(licenseId, identify, { keyHash }), isStale, () => forgetKey(licenseIds, keyHash))
+
+    /** Runs the handler for the license of the key, within its rate limits. */
+    const admit = (
+      handler: Handler,
+      endpoint: HttpApiEndpoint.Top,
+      license: LicenseCredential["Service"]
+    ): Admitted => {
+      const { licenseId } = license
+      const admission = admissionOf(endpoint, limits)
+      const run = handler.pipe(
+        Effect.catch((error) => onFailure(error, license)),
+        // One step for both services.
+        Effect.updateContext((context: Context.Context<HttpRouter.Provided>) =>
+          Context.add(Context.add(context, LicenseCredential, license), CurrentActor, {
+            actor_type: "license",
+            actor_id: licenseId
+          })
+        )
+      )
+      return Effect.withFiber((fiber): Admitted => {
+        const request = fiber.getRef(RequestContext)
+        const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
+        admission.note(licenseId, request)
+        const refusal = admission.limit(licenseId, request, now)
+        return refusal === undefined ? run : Effect.fail(refusal)
+      })
+    }
+
+    const authorize = (handler: Handler, endpoint: HttpApiEndpoint.Top) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Admitted => {
+        const presented = presentedKey(request, licenseIds)
+        if (presented === "missing") return Effect.fail(missing)
+        if (presented === "invalid") return licenseIds.refuseKey
+        const { keyHash } = presented
+        const licenseId = licenseIds.cached(keyHash)
+        if (licenseId !== undefined) return admit(handler, endpoint, { ...presented, licenseId })
+        return Effect.flatMap(licenseIds.find(keyHash), (licenseId) =>
+          licenseId === undefined ? licenseIds.refuseKey : admit(handler, endpoint, { ...presented, licenseId })
+        )
+      })
+
+    return RuntimeAuthorization.of({ LicenseKey: (handler, { endpoint }) => authorize(handler, endpoint) })
+  })
+)
+
+type Middleware = RuntimeAuthorization["Service"]["LicenseKey"]
+type Handler = Parameters<Middleware>[0]
+type Admitted = ReturnType<Middleware>
+
+/** The framework wraps a handler's error before a credentials middleware sees it. */
+const refusalIn = (error: unknown): Refusal | undefined => {
+  const refusal = Predicate.hasProperty(error, "error") ? error.error : error
+  return isRefusal(refusal) ? (refusal as Refusal) : undefined
+}
+
+/** The nonce in the request's body, even if the body is not valid otherwise. */
+const requestedNonce = Effect.match(readBody(valuesMaxDefault), {
+  onFailure: () => undefined,
+  onSuccess: (body) => nonceIn(Result.getOrUndefined(parsedOf(body)))
+})

@@ -1,0 +1,241 @@
+/**
+ * Stores the changes by time of licenses that are not in use: grace, expiry, and the notices ahead of expiry. It uses
+ * the same functions as `Lifecycle.settle`, for many licenses at once: states, version counters, ended leases, and each
+ * event once. A sweep skips a license that is locked, because it is in use and its actor writes the same changes.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { formatTimestamp } from "../../contract/api/Timestamp.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
+import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
+import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
+import type { LicenseStatus } from "../model/License.ts"
+import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import { clockLag } from "../rows/LicenseRows.ts"
+import { statusEvents } from "../rules/ClockEvents.ts"
+import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
+import { makePasses } from "./SweepBatches.ts"
+
+/** Days before expiry at which a notice is given, the latest notice first. */
+const noticeDays = [1, 3, 7] as const
+/** Stands for "no notice yet" in the index of notices. */
+const noNotice = 8
+const dayMillis = 86_400_000
+
+type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
+  Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number; readonly policy_revision: number }
+
+interface Expiring extends Pick<LicenseRecord, "id" | "revision"> {
+  readonly expires_at: number
+  readonly created_at: number
+  /** The days of the last notice given for this expiry date. */
+  readonly last_notice_days: number
+}
+
+export class ExpirySweep extends Context.Service<
+  ExpirySweep,
+  {
+    /** Writes the state of every license that the clock has moved, then gives the notices that are due. */
+    readonly pass: Effect.Effect<void>
+  }
+>()("licensing/licensing/sweeps/ExpirySweep") {
+  static readonly layer = Layer.effect(
+    ExpirySweep,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const passOf = yield* makePasses("expiry-sweep")
+      const nextRevision = yield* makeRevisions
+      const move = passOf<DueLicense>({
+        select: (now, limit, lock) => selectOutdated(sql, now, limit, lock),
+        isDue: (row, now) => statusAt(row, row, now) !== row.status,
+        write: (rows, now) => writeMoves(sql, rows, nextRevision(), now),
+        eventsOf: (row, now) => statusEvents(row.id, statusesPassed(row, row, now))
+      })
+      const giveNotices = passOf<Expiring>({
+        select: (now, limit, lock) => selectNoticesDue(sql, now, limit, lock),
+        isDue: (row, now) => row.expires_at > now && reachedDays(row, now) < row.last_notice_days,
+        write: (rows, now) => writeNotices(sql, rows, now),
+        eventsOf: notices
+      })
+      const pass = Effect.andThen(move, giveNotices)
+      return ExpirySweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "ExpirySweep.pass")) })
+    })
+  )
+}
+
+/**
+ * Licenses whose stored state differs from the clock's (`statusAt`). This includes moves back, after an edit of the
+ * expiry or of the policy's grace.
+ */
+const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const lag = sql.literal(clockLag)
+  const inState = (status: LicenseStatus, expires: Statement.Fragment) => sql`
+    (SELECT s.license_id FROM license_states s WHERE s.policy_id || ' ' || s.status = p.id || ${` ${status}`}
+      AND s.expires_at AT TIME ZONE 'UTC' ${expires} AND s.expires_at IS NOT NULL LIMIT ${limit})`
+  return sql`
+    SELECT due.license_id FROM policies p CROSS JOIN LATERAL (
+      ${inState("active", sql`<= ${now}`)} UNION ALL
+      ${inState("grace_period", sql`<= ${graceBefore}`)} UNION ALL
+      ${inState("grace_period", sql`> ${now} + ${lag}`)} UNION ALL
+      ${inState("expired", sql`> ${graceBefore} + ${lag}`)}
+    ) AS due LIMIT ${limit}`
+}
+
+/**
+ * Locks the licenses `l` in the order of their ids, as the Journal does, and skips locked ones: those are in use, and
+ * waiting for one would delay all others. Returns each row as it is under its lock.
+ */
+const lockClause = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
+
+const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<DueLicense>`
+  WITH due AS MATERIALIZED (${outdatedLicenses(sql, nowMillis, limit)})
+  SELECT l.id, l.policy_id, l.status, l.expires_at, l.revision, p.grace_period_days, p.revision AS policy_revision
+  FROM due JOIN licenses l ON l.id = due.license_id JOIN policies p ON p.id = l.policy_id
+  WHERE l.expires_at IS NOT NULL AND l.status IN ('active', 'grace_period', 'expired')
+  ${sql.literal(lock ? lockClause : "")}`
+
+/**
+ * Writes licenses in the order of their ids, as the Journal does, each looked up by id and written by row address
+ * (ctid). `written` are the licenses that are unchanged since they were read, with the values of `decided`; `restated`
+ * are those whose row in license_states followed.
+ */
+const writeLicenses = (
+  sql: SqlClient.SqlClient,
+  decided: Statement.Fragment,
+  holds: Statement.Fragment,
+  set: Statement.Fragment
+) => sql`
+  written AS (
+    UPDATE licenses l SET ${set}
+    FROM (SELECT ${decided}) AS decided,
+      LATERAL (
+        SELECT ctid AS address, status AS old_status FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
+      ) AS target,
+      (SELECT set_config('licensing.states_kept', 'on', true) AS kept OFFSET 0) AS states
+    WHERE l.ctid = target.address AND l.revision = decided.revision AND states.kept = 'on' AND ${holds}
+    RETURNING l.id, l.created_at, target.old_status, l.status, l.policy_id, l.expires_at,
+      license_notice(l.status, l.expires_at, l.expiring_for, l.expiring_days) AS notice
+  ), restated AS (
+    UPDATE license_states s SET status = written.status, notice = written.notice
+    FROM written, LATERAL (
+      SELECT ctid AS address FROM license_states
+      WHERE status = written.old_status AND created_at = written.created_at AND license_id = written.id OFFSET 0
+    ) AS target
+    WHERE s.ctid = target.address
+    RETURNING s.license_id
+  )`
+
+const allWritten = (sql: SqlClient.SqlClient, rows: ReadonlyArray<unknown>) => sql`
+  (SELECT count(*) FROM written) = ${rows.length} AND (SELECT count(*) FROM restated) = ${rows.length}`
+
+const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> =>
+  rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+/**
+ * Writes the states, ends the leases that were live when their license's access ended, and releases the devices that
+ * were active only by such a lease. Leases and devices are looked up license by license: with a plan made while the
+ * tables were small, a join would read all live leases and all active devices for each batch.
+ */
+const writeMoves = (
+  sql: SqlClient.SqlClient,
+  unordered: ReadonlyArray<DueLicense>,
+  revision: number,
+  nowMillis: number
+) => {
+  const now = instant(nowMillis)
+  const rows = byId(unordered)
+  const statuses = rows.map((row) => statusAt(row, row, nowMillis))
+  const policies = new Map(rows.map((row) => [`${row.policy_id} ${row.policy_revision}`, row]))
+  const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
+    unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
+    unnest(${columns.text(statuses)}) AS status,
+    unnest(${columns.int4(rows.map((row) => statusesPassed(row, row, nowMillis).length))}) AS moves`
+  return sql`
+    WITH ${writeLicenses(
+      sql,
+      decided,
+      sql`TRUE`,
+      sql`status = decided.status, entitlement_counter = l.entitlement_counter + decided.moves, revision = ${int8(revision)}`
+    )}, ended AS (
+      UPDATE leases SET status = 'ended', ended_at = ${now} WHERE id = ANY(ARRAY(
+        SELECT live.id FROM written JOIN policies p ON p.id = written.policy_id CROSS JOIN LATERAL (
+          SELECT id FROM leases
+          WHERE license_id = written.id AND status = 'live'
+            AND expires_at >= written.expires_at + make_interval(days => p.grace_period_days) OFFSET 0
+        ) AS live WHERE written.status = 'expired'))
+      RETURNING device_id
+    ), freed AS (
+      UPDATE devices SET status = CASE WHEN activated_at IS NULL THEN 'deactivated' ELSE 'expired' END, updated_at = ${now}
+      WHERE id = ANY(ARRAY(SELECT device_id FROM ended)) AND status = 'active' AND NOT holds_slot
+    )
+    SELECT demand(${allWritten(sql, rows)} AND NOT EXISTS (
+        SELECT FROM unnest(${columns.text(Array.from(policies.values(), (row) => row.policy_id))},
+          ${columns.int8(Array.from(policies.values(), (row) => row.policy_revision))}) AS seen (id, revision)
+        WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id)
+      ), ${concurrentChange}, 'a license was changed meanwhile')`
+}
+
+/** The days of the latest notice that is due. */
+const reachedDays = ({ expires_at }: Expiring, now: number): number =>
+  noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? noNotice
+
+/** Active licenses for which a later notice than the last given one is due. */
+const noticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  return sql`
+    SELECT due.license_id FROM (VALUES (8, 7), (7, 3), (3, 1)) AS step (notice, days) CROSS JOIN LATERAL (
+      SELECT s.license_id FROM license_states s
+      WHERE s.notice = step.notice AND s.expires_at AT TIME ZONE 'UTC' > ${now}
+        AND s.expires_at AT TIME ZONE 'UTC' <= ${now} + make_interval(days => step.days)
+      LIMIT ${limit}
+    ) AS due LIMIT ${limit}`
+}
+
+const lastNoticeSql = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE ${noNotice} END`
+
+const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<Expiring>`
+  WITH due AS MATERIALIZED (${noticesDue(sql, nowMillis, limit)})
+  SELECT l.id, l.expires_at, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS last_notice_days
+  FROM due JOIN licenses l ON l.id = due.license_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
+  ${sql.literal(lock ? lockClause : "")}`
+
+/**
+ * Raises no revision, because no decision depends on notices; checks separately that no other node has given the same
+ * notice.
+ */
+const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expiring>, now: number) => {
+  const rows = byId(unordered)
+  const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
+    unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
+    unnest(${columns.int4(rows.map((row) => row.last_notice_days))}) AS last_notice_days,
+    unnest(${columns.int4(rows.map((row) => reachedDays(row, now)))}) AS days`
+  return sql`
+    WITH ${writeLicenses(
+      sql,
+      decided,
+      sql`${sql.literal(lastNoticeSql)} = decided.last_notice_days`,
+      sql`expiring_for = l.expires_at, expiring_days = decided.days`
+    )}
+    SELECT demand(${allWritten(sql, rows)}, ${concurrentChange}, 'a license was changed meanwhile')`
+}
+
+/**
+ * The notices due since the last one: always the latest, and earlier ones if the license existed at their time. So an
+ * outage loses none, and a trial of two days does not get three notices at once.
+ */
+const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
+  const reached = reachedDays(row, now)
+  return noticeDays
+    .filter((days) => days >= reached && days < row.last_notice_days)
+    .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
+    .toReversed()
+    .map((days) => ({
+      event_type: "license.expiring",
+      resource_type: "license",
+      resource_id: row.id,
+      metadata: { days_before: days, expires_at: formatTimestamp(row.expires_at) }
+    }))
+}

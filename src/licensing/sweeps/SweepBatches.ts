@@ -1,0 +1,134 @@
+/** What the sweeps share: how they lock licenses, write in batches, and record the changes by time. */
+import { Clock, Effect, Option } from "effect"
+import { SqlClient, type SqlError, type Statement } from "effect/sql"
+import { EventLog, type EventRow, type NewEvent } from "../../ledger/events/EventLog.ts"
+import { columns } from "../../platform/postgres/driver/Parameters.ts"
+import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
+import { mayTakeLong, retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
+import { isConcurrentChange, isLockTimeout, isLogBusy } from "../../platform/postgres/queries/Sql.ts"
+import { exclusively, makeThrottle, requireExclusive } from "../../platform/workers/Exclusive.ts"
+import { clockOrigin, eventRow } from "../rows/EventRows.ts"
+
+/**
+ * Locks licenses in the order of their ids, as the Journal does, and returns those that were free. A locked license is
+ * in use, and waiting for it would delay all others. Reads after this see the final state of what others committed.
+ */
+export const lockLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
+  if (ids.length === 0) return []
+  const rows = yield* sql<{ readonly id: string }>`
+    SELECT id FROM licenses WHERE id = ANY(${columns.text(ids)}) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`
+  return rows.map(({ id }) => id)
+})
+
+/** The distinct ids that a query returns. */
+export const idsOf = Effect.fnUntraced(function* (query: Statement.Statement<{ readonly id: string }>) {
+  return Array.from(new Set((yield* query).map(({ id }) => id)))
+})
+
+export const clockEvents = (events: ReadonlyArray<NewEvent>, now: number): ReadonlyArray<EventRow> =>
+  events.map((event) => eventRow(event, clockOrigin, now))
+
+/**
+ * Licenses in one transaction. A small batch holds this process and the events' counter for less time; a large one
+ * costs the database less in all, because each transaction costs 0.7 ms regardless of its size.
+ */
+const batchSize = 50
+
+/**
+ * Licenses that are read at once and distributed over several batches, so that neighbours in one page of the table,
+ * such as those of one import, come into different batches. Then the page has room for the new versions of all of them,
+ * and no index needs an entry.
+ */
+const windowSize = 5 * batchSize
+
+/**
+ * Pause after a batch, as a multiple of its duration. Very many licenses may come due at once, and no caller waits for
+ * a sweep, but runtime calls beside it have to be fast. With this pause, and a longer one after a slow batch, 100,000
+ * licenses take 17 s on two processors shared with everything else.
+ */
+const restPerWork = 1.7
+
+/** A change that the clock makes, for very many licenses at once. */
+interface SweepTask<Row> {
+  /** Rows that may be due, at most `limit`; with `lock`, those that were free, now locked. */
+  readonly select: (now: number, limit: number, lock: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
+  readonly isDue: (row: Row, now: number) => boolean
+  /** Fails with `concurrentChange` if a row has changed since it was selected. */
+  readonly write: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly eventsOf: (row: Row, now: number) => ReadonlyArray<NewEvent>
+}
+
+/**
+ * Sweep passes, in batches. Only one node runs a pass at a time. A batch is decided on rows read without locks and written in
+ * one round trip, if all of it is still current. So locks, including the events' counter, are held only while the
+ * server executes the statements, never while this process runs other tasks. If another transaction was faster, the
+ * licenses are locked, decided and written step by step.
+ */
+export const makePasses = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const { inOneWrite } = yield* Postgres
+  const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
+
+  return <Row>({ select, isDue, write, eventsOf }: SweepTask<Row>) => {
+    const throttle = makeThrottle(restPerWork)
+    const decide = (rows: ReadonlyArray<Row>, now: number) => {
+      const due = rows.filter((row) => isDue(row, now))
+      const events = due.flatMap((row) => eventsOf(row, now))
+      return { due, events: clockEvents(events, now) }
+    }
+
+    /** How many licenses were written; None if another node is running the sweep. */
+    const runLocked = exclusively(
+      sql,
+      name
+    )(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const { due, events } = decide(yield* select(now, batchSize, true), now)
+        if (due.length > 0) yield* write(due, now)
+        yield* appendRows(events)
+        return due.length
+      })
+    )
+
+    const runUnlocked = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
+      const now = yield* Clock.currentTimeMillis
+      const { due, events } = decide(rows, now)
+      if (due.length === 0) return 0
+      let queued = false
+      const append = Effect.map(appendAtOnce(events), (appended) => {
+        queued = appended.queued
+      })
+      yield* retryTransaction(inOneWrite([requireExclusive(sql, name), mayTakeLong(sql), write(due, now), append]))
+      if (queued) deliveriesQueued.openUnsafe()
+      return due.length
+    })
+
+    /** Writes one window; returns whether more may be due, which the next window tells. */
+    const runWindow = Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const rows = yield* select(now, windowSize, false)
+      let done = 0
+      for (const batch of distribute(rows)) done += yield* throttle(runUnlocked(batch))
+      return done > 0
+    }).pipe(
+      Effect.catchIf(
+        (error) => isConcurrentChange(error) || isLockTimeout(error) || isLogBusy(error),
+        () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)
+      ),
+      // A policy was edited meanwhile: the next pass finds what is left.
+      Effect.catchIf(isConcurrentChange, () => Effect.succeed(false))
+    )
+
+    return Effect.gen(function* () {
+      while (yield* runWindow);
+    })
+  }
+})
+
+/** Distributes rows over as few batches as needed, neighbours into different ones. */
+const distribute = <Row>(rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
+  const batches = Array.from({ length: Math.ceil(rows.length / batchSize) }, (): Array<Row> => [])
+  for (const [index, row] of rows.entries()) batches[index % batches.length]!.push(row)
+  return batches
+}

@@ -1,0 +1,70 @@
+/** The layers that both the service and the commands need: the database with its schema, the master key, the signing keys. */
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Context, Effect, Layer, type Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { Identifiers } from "../contract/api/Identifier.ts"
+import { Settings } from "./config/Config.ts"
+import { Postgres } from "./postgres/driver/Postgres.ts"
+import { EmbeddedPostgres } from "./postgres/embedded/EmbeddedPostgres.ts"
+import { Migrations } from "./postgres/migrations/Migrations.ts"
+import { KeyRing } from "./signing/KeyRing.ts"
+import { MasterKey } from "./signing/MasterKey.ts"
+
+/** The client of a database, after its schema was migrated to this version. */
+export const databaseAt = (url: Redacted.Redacted<string>, waiting: { readonly waitsForServer?: boolean } = {}) =>
+  Migrations.layer({ url }).pipe(Layer.provideMerge(Postgres.layer({ url, ...waiting })))
+
+// The service waits for its database however long that takes; a command reports after half a minute that there is none.
+const database = (embedded: typeof EmbeddedPostgres.layer) =>
+  Layer.unwrap(
+    Settings.useSync(({ databaseUrl, dataDir }) =>
+      databaseUrl === undefined
+        ? Layer.unwrap(EmbeddedPostgres.useSync(({ url }) => databaseAt(url))).pipe(
+            Layer.provide(embedded({ directory: dataDir }))
+          )
+        : databaseAt(databaseUrl, { waitsForServer: embedded === EmbeddedPostgres.layer })
+    )
+  )
+
+/** The address of the database of a running service; starts the embedded server if no service runs, while the scope lives. */
+export const databaseUrl = Effect.gen(function* () {
+  const { databaseUrl, dataDir } = yield* Settings
+  if (databaseUrl !== undefined) return databaseUrl
+  return Context.get(yield* Layer.build(EmbeddedPostgres.layerShared({ directory: dataDir })), EmbeddedPostgres).url
+})
+
+/** The file of the master key, if no setting contains the key. */
+export const masterKeyPath = (dataDir: string): string => join(dataDir, "master.key")
+
+const masterKey = Layer.unwrap(
+  Effect.gen(function* () {
+    const { dataDir, masterKey, masterKeyNext } = yield* Settings
+    if (masterKey !== undefined) return MasterKey.layerFromKey(masterKey, masterKeyNext)
+    const sql = yield* SqlClient.SqlClient
+    // A database with a signing key was encrypted with a master key; a new key would decrypt nothing in it.
+    const written = yield* Effect.orDie(sql`SELECT 1 AS found FROM signing_keys LIMIT 1`)
+    return MasterKey.layerFromFile(masterKeyPath(dataDir), { mayCreate: written.length === 0, next: masterKeyNext })
+  })
+)
+
+/** Random ids and secrets. */
+export const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerWebCrypto))
+
+/** The shared layers over any database and master key. */
+export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
+  KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness))
+
+// The database comes first: a start that cannot use it creates no key. The first secret is written after both.
+const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(masterKey, database(embedded))
+
+export const layer = over(stores(EmbeddedPostgres.layer)).pipe(Layer.provide(NodeServices.layer))
+
+/** For commands: uses the embedded database of a running service, or starts it if no service runs. */
+export const layerShared = over(stores(EmbeddedPostgres.layerShared)).pipe(Layer.provide(NodeServices.layer))
+
+/** The same without the signing keys, which are created where they are missing: an import may bring them. */
+export const layerSharedWithoutKeys = Layer.provideMerge(stores(EmbeddedPostgres.layerShared), randomness).pipe(
+  Layer.provide(NodeServices.layer)
+)

@@ -1,0 +1,244 @@
+// The database client: `SqlClient`, and the service `Postgres` for what SqlClient does not offer. What must stay true: a lost
+// connection fails its statements at once and is replaced; every limit is set; and only this file, Hosts.ts, Pools.ts, Session.ts
+// and Parameters.ts depend on the driver.
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import { Context, Duration, Effect, Layer, Queue, Redacted, Schedule, Schema, Stream } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, SqlError } from "effect/sql"
+import { addressOf } from "../../config/DatabaseAddress.ts"
+import { type ConnectionOptions, type Hosts, isTransient, makeHosts, reasonOf } from "./Hosts.ts"
+import { types } from "./Parameters.ts"
+import { commitParameters, makeClients, type PoolUse } from "./Pools.ts"
+import { asConnectionError } from "./Session.ts"
+import { HoldLimit } from "./Transactions.ts"
+
+/** The database cannot serve this process; `message` is one line for the operator. */
+export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>()("DatabaseUnavailable", {
+  message: Schema.String
+}) {}
+
+export interface Options {
+  readonly url: Redacted.Redacted<string>
+  /** The maximum number of connections, a quarter of them for pipelined transactions. Lists add two, each `listen` one. Default 16. */
+  readonly maxConnections?: number
+  /** The time limit of a statement, 0 = none. Default 30,000. */
+  readonly statementTimeoutMillis?: number
+  /**
+   * A transaction that is idle for longer is ended, because its process may be frozen while others wait for its locks. Default
+   * `HoldLimit`.
+   */
+  readonly idleInTransactionMillis?: number
+  /** The name of the sessions in pg_stat_activity. Default "licensing". */
+  readonly applicationName?: string
+  /**
+   * Whether the server plans with its own defaults, and each statement for its parameters. For reports, which read many rows; the
+   * other statements are index look-ups. Default false.
+   */
+  readonly plannerDefaults?: boolean
+  /** Whether a start waits for a server that cannot be reached until it can. Default: half a minute at most. */
+  readonly waitsForServer?: boolean
+}
+
+// If a lock is not granted by then, its holder is stuck. Failing frees our own locks.
+const lockTimeoutMillis = 4_000
+// If the server stays silent for so long beyond a statement's time limit, the connection counts as lost.
+const silenceMillis = 10_000
+
+const lookupPlanning = {
+  // Every statement of the service is a handful of index look-ups. Plans are cached, and a plan made while a table was
+  // small scans the whole table from then on: with 20,000 ledger rows each consume took 80 ms instead of 0.05.
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  enable_memoize: "off",
+  // For the same reason no statement is planned again for its parameters. The server would do so at each use of a statement
+  // with arrays, because it knows their lengths then. Appending an event took 125 µs with it, 70 without.
+  plan_cache_mode: "force_generic_plan"
+}
+
+const connectionOptions = (options: Options, holdLimit: number): ConnectionOptions => ({
+  // Socket.ts ends a connection attempt that gets no answer.
+  connectTimeout: Duration.infinity,
+  applicationName: options.applicationName ?? "licensing",
+  startupParameters: {
+    statement_timeout: String(statementTimeoutOf(options)),
+    lock_timeout: String(lockTimeoutMillis),
+    idle_in_transaction_session_timeout: String(options.idleInTransactionMillis ?? holdLimit),
+    timezone: "UTC",
+    // With jit on, the server's default, a consumption waits a third of a second for the compiler: up to PostgreSQL 17 a plan
+    // that needs a scan has such a high estimated cost that each of its runs is compiled.
+    jit: "off",
+    ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookupPlanning)
+  },
+  types,
+  idleTimeout: "5 minutes",
+  preparedStatementCacheSize: 256
+})
+
+const statementTimeoutOf = ({ statementTimeoutMillis = 30_000 }: Options): number => statementTimeoutMillis
+
+/** "Subscribed" comes first and again after every lost connection: notifications in between are missed. */
+export type Listening = { readonly _tag: "Subscribed" } | { readonly _tag: "Notified"; readonly payload: string }
+
+export class Postgres extends Context.Service<
+  Postgres,
+  {
+    /**
+     * A transaction like `sql.withTransaction` whose concurrently started statements (`Effect.all` with unbounded
+     * concurrency) are sent in one write and run in the order they were started. An interrupted statement is not cancelled
+     * on the server; the rollback waits for it.
+     */
+    pipelined<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R>
+    /**
+     * Runs a transaction whose statements are all known beforehand: BEGIN, the statements and COMMIT are sent in one write and
+     * take one round trip. The server runs them in order. If one fails, it skips the others and rolls back, and the transaction
+     * fails with the first failure. It does not join a running transaction and cannot be interrupted. Each statement may read
+     * its own result with `Effect.map`; conditions of the transaction are checked in SQL.
+     */
+    inOneWrite(
+      statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>
+    ): Effect.Effect<void, SqlError.SqlError>
+    /** For lists: each statement is planned for its parameters. It does not join a running transaction. */
+    readonly customPlanned: SqlClient.SqlClient
+    /** The notifications on a channel, over a connection of its own, which is reopened if lost. Never fails. */
+    listen(channel: string): Stream.Stream<Listening>
+    /** Notifies a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
+    notify(channel: string, payload: string): Effect.Effect<void, SqlError.SqlError>
+    /** The address of the database, for other connections to it. */
+    readonly url: Redacted.Redacted<string>
+    /** For metrics; each changes as its pool is used. */
+    readonly pools: ReadonlyArray<PoolUse>
+  }
+>()("licensing/platform/postgres/driver/Postgres") {
+  static readonly layer = (options: Options): Layer.Layer<Postgres | SqlClient.SqlClient, DatabaseUnavailable> =>
+    Layer.effectContext(makeServices(options)).pipe(Layer.provide(Reactivity.layer))
+}
+
+const makeServices = Effect.fnUntraced(function* (options: Options) {
+  const address = yield* parseAddress(options.url)
+  const holdLimit = yield* HoldLimit
+  const common = connectionOptions(options, holdLimit)
+  const statementTimeout = statementTimeoutOf(options)
+  const hosts = makeHosts(address, common, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis)
+  const version = yield* awaitServer(hosts, address.name, options.waitsForServer === true ? "365 days" : "30 seconds")
+  if (hosts.isFollowed) yield* Effect.forkScoped(hosts.follow)
+  const configure = configureFor(hosts, common)
+  const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
+    makeClients(configure, options.maxConnections ?? 16, commitParameters(version, holdLimit))
+  )
+
+  const subscribe = (channel: string) =>
+    PgConnection.make(configure()).pipe(
+      Effect.flatMap((connection) => connection.listen(channel)),
+      Effect.map((queue) =>
+        Stream.concat(
+          Stream.succeed<Listening>({ _tag: "Subscribed" }),
+          Stream.map(Stream.fromQueue(queue), ({ payload }): Listening => ({ _tag: "Notified", payload }))
+        )
+      ),
+      Stream.unwrap
+    )
+  const listen = (channel: string) =>
+    subscribe(channel).pipe(
+      Stream.tapError((error) => Effect.logWarning(`Listening on ${channel} is interrupted: ${reasonOf(error)}`)),
+      Stream.retry(reconnectSchedule),
+      Stream.orDie
+    )
+  const notify = Effect.fn("Postgres.notify")((channel: string, payload: string) =>
+    Effect.asVoid(client`SELECT pg_notify(${channel}, ${payload})`)
+  )
+  return Context.make(
+    Postgres,
+    Postgres.of({ pipelined, inOneWrite, customPlanned, listen, notify, url: options.url, pools })
+  ).pipe(Context.add(SqlClient.SqlClient, client))
+})
+
+/** Adds options to those of all connections. Each new connection reads the URL again, because the host may change. */
+const configureFor =
+  (hosts: Hosts, common: ConnectionOptions) =>
+  (more: ConnectionOptions = {}): ConnectionOptions & Pick<PgConnection.Config, "url" | "stream"> => ({
+    ...common,
+    ...more,
+    startupParameters: { ...common.startupParameters, ...more.startupParameters },
+    stream: hosts.stream,
+    get url() {
+      return hosts.url()
+    }
+  })
+
+/** Opens a connection outside any pool. It has no limits but those in its options. */
+export const openConnection = Effect.fnUntraced(
+  function* (url: Redacted.Redacted<string>, options: ConnectionOptions = {}) {
+    const common = { connectTimeout: Duration.infinity, applicationName: "licensing", types, ...options }
+    const hosts = makeHosts(yield* parseAddress(url), common, 0)
+    if (hosts.isFollowed) yield* hosts.choose
+    const connection = yield* PgConnection.make(configureFor(hosts, common)())
+    return yield* connection.pin
+  },
+  Effect.mapError((error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error))
+)
+
+/**
+ * The same for what lasts as long as a connection does: a session's lock, a probe. `lost` waits until the server or the network
+ * has closed it. A standby refuses it.
+ */
+export const openSession = Effect.fnUntraced(
+  function* (url: Redacted.Redacted<string>) {
+    const session = yield* openConnection(url, { applicationName: "licensing-session" })
+    // The driver reports a connection's end only to its listeners.
+    const notifications = yield* session.listen("licensing_session")
+    return {
+      values: (sql: string, parameters: ReadonlyArray<unknown> = []) => session.queryValues(sql, parameters, false),
+      lost: Effect.ignore(Effect.forever(Queue.take(notifications)))
+    }
+  },
+  Effect.mapError((error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error))
+)
+
+export type ServerSession = Effect.Success<ReturnType<typeof openSession>>
+
+const reconnectSchedule = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
+
+const parseAddress = (url: Redacted.Redacted<string>) =>
+  Effect.suspend(() => {
+    const address = addressOf(Redacted.value(url))
+    return address === undefined
+      ? new DatabaseUnavailable({ message: "The database address is no URL like postgres://user:password@host/name." })
+      : Effect.succeed(address)
+  })
+
+const versionMin = 15
+const encodingNeeded = "UTF8"
+
+// A service often starts together with its database, so a refused or lost connection is retried. Returns the
+// server's version.
+const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, longest: Duration.Input) {
+  const { encoding, version } = yield* hosts.choose.pipe(
+    Effect.retry(($) =>
+      $(reconnectSchedule).pipe(
+        Schedule.upTo({ duration: longest }),
+        Schedule.while(({ input }) => isTransient(input)),
+        Schedule.tap(({ input }) =>
+          Effect.logWarning(`PostgreSQL at ${name} cannot be reached yet, trying again: ${reasonOf(input)}`)
+        )
+      )
+    ),
+    Effect.mapError(
+      (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${reasonOf(error)}` })
+    )
+  )
+  if (!(version >= versionMin)) {
+    return yield* new DatabaseUnavailable({
+      message: `PostgreSQL at ${name} has version ${version}; version ${versionMin} or newer is needed.`
+    })
+  }
+  // In any other encoding a name with letters that it lacks could not be stored.
+  if (encoding !== encodingNeeded) {
+    return yield* new DatabaseUnavailable({
+      message:
+        `PostgreSQL at ${name} has the encoding ${encoding}; the service needs ${encodingNeeded}. ` +
+        "Create the database again with `createdb -E UTF8 -T template0`."
+    })
+  }
+  return version
+})

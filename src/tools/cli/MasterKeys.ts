@@ -1,0 +1,56 @@
+/**
+ * The command that rotates the master key. If the key is a setting, the operator first adds the next key to the settings of
+ * every node, then runs this command, and then makes the next key the only one. If the key is a file, this command creates the
+ * next key's file beside it, where running services find it, and at the end replaces the file.
+ */
+import { Console, Context, Effect, Layer, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { Settings } from "../../platform/config/Config.ts"
+import { masterKeyPath } from "../../platform/Foundation.ts"
+import { idOfKey, MasterKey } from "../../platform/signing/MasterKey.ts"
+import { MasterKeyUnusable, nextPath, promote, readOrCreate } from "../../platform/signing/MasterKeyFile.ts"
+import { rotateMasterKey } from "../../platform/signing/MasterKeyRotation.ts"
+import { print } from "./Output.ts"
+
+/** Ensures that there is a next key, before anything is decrypted with both. */
+export const prepareNextKey = Effect.gen(function* () {
+  const { dataDir, masterKey, masterKeyNext } = yield* Settings
+  const current = masterKey === undefined ? undefined : Redacted.value(masterKey)
+  if (masterKeyNext === undefined && current !== undefined) {
+    return yield* new MasterKeyUnusable({
+      message:
+        "LICENSING_MASTER_KEY_NEXT must be set to the new key, here and first on every node: `openssl rand -base64 32` makes one."
+    })
+  }
+  if (masterKeyNext !== undefined && Redacted.value(masterKeyNext) === current) {
+    return yield* new MasterKeyUnusable({
+      message: "LICENSING_MASTER_KEY_NEXT is the key that is used already: set it to a new one."
+    })
+  }
+  if (masterKeyNext !== undefined) return
+  const path = masterKeyPath(dataDir)
+  yield* readOrCreate(path, false)
+  yield* readOrCreate(nextPath(path), true)
+}).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+
+/** Encrypts all secrets with the next key, and prints the remaining steps. */
+export const rotateMasterKeys = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {
+  const { dataDir, masterKeyNext } = yield* Settings
+  const path = masterKeyPath(dataDir)
+  const layer =
+    masterKeyNext === undefined ? MasterKey.layerFromFile(nextPath(path)) : MasterKey.layerFromKey(masterKeyNext)
+  const to = Context.get(yield* Layer.build(Layer.fresh(layer)), MasterKey)
+  const { keyId, moved } = yield* rotateMasterKey(yield* MasterKey, to)
+  const counts = moved.map(({ column, table, values }) => ({ column: `${table}.${column}`, values }))
+  yield* print(json, { master_key_id: keyId, encrypted: counts }, [
+    ...counts.map(({ column, values }) => `${column} ${values}`),
+    `master key ${keyId}`
+  ])
+  if (masterKeyNext !== undefined) return yield* Console.error(lastStep)
+  const retired = yield* promote(path, idOfKey(yield* readOrCreate(path, false)))
+  yield* Console.error(`The new key is in ${path}: keep a copy of it. Earlier backups need ${retired}.`)
+}, Effect.scoped)
+
+const lastStep =
+  "All secrets are encrypted with the new key. Now start each node with LICENSING_MASTER_KEY set to it and without " +
+  "LICENSING_MASTER_KEY_NEXT. Keep the old key as long as you keep earlier backups."

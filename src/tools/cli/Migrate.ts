@@ -1,0 +1,72 @@
+/**
+ * The command that brings the database to the schema of this version, and ends: before an upgrade, so that a migration that fails
+ * stops it while the previous version serves. Every start of a node does the same.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Layer } from "effect"
+import { Flag } from "effect/cli"
+import { Settings } from "../../platform/config/Config.ts"
+import { databaseUrl } from "../../platform/Foundation.ts"
+import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
+import { hasDatabase } from "../../platform/postgres/embedded/DatabaseFolder.ts"
+import { pendingNames, run } from "../../platform/postgres/migrations/Migrations.ts"
+import { settingsWithWarnings } from "./Operator.ts"
+import { CommandEnded, jsonFlag, print } from "./Output.ts"
+
+export const migrateFlags = {
+  check: Flag.Boolean("check").pipe(
+    Flag.withDescription("Apply nothing: exit with 1 if migrations are missing, with 2 if that cannot be checked."),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  ),
+  ...jsonFlag
+}
+
+interface Flags {
+  readonly check: boolean
+  readonly json: boolean
+}
+
+export const migrate = Effect.fnUntraced(function* ({ check, json }: Flags) {
+  return yield* check ? orUnknown(checkPending(json)) : applyMissing(json)
+})
+
+/** Waits for the server for half a minute, and refuses one that the service cannot use. */
+const usableDatabase = Effect.gen(function* () {
+  const url = yield* databaseUrl
+  yield* Layer.build(Postgres.layer({ url, maxConnections: 1 }))
+  return url
+})
+
+const applyMissing = Effect.fnUntraced(
+  function* (json: boolean) {
+    const applied = yield* run({ url: yield* usableDatabase })
+    const lines = applied.map((name) => `applied ${name}`)
+    yield* print(json, { applied }, applied.length === 0 ? ["The database has all migrations of this version."] : lines)
+  },
+  Effect.scoped,
+  Effect.provide([settingsWithWarnings, NodeServices.layer])
+)
+
+const checkPending = Effect.fnUntraced(
+  function* (json: boolean) {
+    const { databaseUrl, dataDir } = yield* Settings
+    // The embedded server would be created for the question alone.
+    const exists = databaseUrl !== undefined || (yield* hasDatabase(dataDir))
+    const pending = exists ? yield* pendingNames({ url: yield* usableDatabase }) : undefined
+    const lines = pending?.map((name) => `pending ${name}`) ?? ["There is no database yet: `serve` creates it."]
+    yield* print(
+      json,
+      { pending: pending ?? null },
+      pending?.length === 0 ? ["The database has all migrations of this version."] : lines
+    )
+    if (pending?.length !== 0) return yield* new CommandEnded({ exitCode: 1, message: "" })
+  },
+  Effect.scoped,
+  Effect.provide([settingsWithWarnings, NodeServices.layer])
+)
+
+const orUnknown = <A, R>(answer: Effect.Effect<A, { readonly message: string }, R>) =>
+  Effect.mapError(answer, (error) =>
+    error instanceof CommandEnded ? error : new CommandEnded({ exitCode: 2, message: error.message })
+  )

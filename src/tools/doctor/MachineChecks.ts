@@ -1,0 +1,100 @@
+/** This machine: the space for the data folder, and the port. */
+import { statfs } from "node:fs"
+import { resolve } from "node:path"
+import { Effect, FileSystem, Schema } from "effect"
+import { FetchHttpClient, HttpClient } from "effect/http"
+import { Settings } from "../../platform/config/Config.ts"
+import { fail, ok, warn } from "./Check.ts"
+
+const gigabyte = 1_000_000_000
+const freeBytesMin = gigabyte / 4
+const freeBytesLow = 2 * gigabyte
+
+export const checkDataFolder = Effect.gen(function* () {
+  const { databaseUrl, dataDir } = yield* Settings
+  const check = "data folder"
+  const folder = resolve(dataDir)
+  if (databaseUrl !== undefined) return [ok(check, "Not used: the database is elsewhere, the master key is a setting")]
+  const files = yield* FileSystem.FileSystem
+  if (!(yield* files.exists(folder))) {
+    return [warn(check, `${folder} does not exist yet`, "The first start creates it: see that this is the right path.")]
+  }
+  yield* files.access(folder, { readable: true, writable: true })
+  const { free, size } = yield* spaceOf(folder)
+  const space = `${inGigabytes(free)} of ${inGigabytes(size)} GB free for ${folder}`
+  if (free < freeBytesMin)
+    return [fail(check, space, "Free some space now: a full disk refuses every change with 503.")]
+  if (free < freeBytesLow) return [warn(check, space, "Free some space, or move the folder to a larger disk.")]
+  return [ok(check, space)]
+})
+
+const inGigabytes = (bytes: number) => (bytes / gigabyte).toFixed(1)
+
+const spaceOf = (path: string) =>
+  Effect.callback<{ readonly free: number; readonly size: number }, Error>((resume) =>
+    statfs(path, (error, stats) =>
+      resume(
+        error === null
+          ? Effect.succeed({ free: stats.bavail * stats.bsize, size: stats.blocks * stats.bsize })
+          : Effect.fail(error)
+      )
+    )
+  )
+
+const decodeReadiness = Schema.decodeUnknownEffect(
+  Schema.Union([
+    Schema.Struct({ data: Schema.Struct({ status: Schema.Literal("ready") }) }),
+    Schema.Struct({
+      error: Schema.Struct({ code: Schema.Literal("NOT_READY"), detail: Schema.optional(Schema.String) })
+    })
+  ])
+)
+
+/** Who answers at the address that a service with these settings listens on. */
+export const checkPort = Effect.gen(function* () {
+  const { host, port } = yield* Settings
+  const check = "port"
+  if (port === 0) return [ok(check, "Any free port: LICENSING_PORT is 0")]
+  const here = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host
+  const at = `${here.includes(":") ? `[${here}]` : here}:${port}`
+  const answer = yield* Effect.result(
+    HttpClient.get(`http://${at}/readyz`).pipe(
+      Effect.flatMap(({ json }) => json),
+      Effect.timeout("3 seconds"),
+      Effect.provide(FetchHttpClient.layer)
+    )
+  )
+  if (answer._tag === "Failure") {
+    return isRefused(answer.failure)
+      ? [ok(check, `${at} is free: no service runs here`)]
+      : [
+          fail(
+            check,
+            `What listens at ${at} does not answer as this service does`,
+            "Stop that program, or choose another LICENSING_PORT."
+          )
+        ]
+  }
+  const readiness = yield* Effect.result(decodeReadiness(answer.success))
+  if (readiness._tag === "Failure") {
+    return [fail(check, `Another program listens at ${at}`, "Stop that program, or choose another LICENSING_PORT.")]
+  }
+  if ("data" in readiness.success) return [ok(check, `A service is ready at ${at}`)]
+  return [
+    fail(
+      check,
+      `The service at ${at} is not ready: ${readiness.success.error.detail ?? "no reason given"}`,
+      'docs/OPERATIONS.md, "First checks", says what each reason means.'
+    )
+  ]
+})
+
+/** Whether nothing listens: some inner cause has the system's code, or on Deno the system's words. */
+const isRefused = (error: unknown): boolean => {
+  for (let cause = error; typeof cause === "object" && cause !== null; ) {
+    const { cause: inner, code, message, reason } = cause as Readonly<Record<string, unknown>>
+    if (code === "ECONNREFUSED" || /connection refused/i.test(String(message))) return true
+    cause = reason ?? inner
+  }
+  return false
+}

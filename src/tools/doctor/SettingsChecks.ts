@@ -1,0 +1,76 @@
+/** Settings that are valid and yet unlikely to be meant. */
+import { Effect } from "effect"
+import { IpNetwork } from "effect/net"
+import { Settings, unknownSettings } from "../../platform/config/Config.ts"
+import { type Finding, ok, warn } from "./Check.ts"
+
+export const checkSettings = Effect.gen(function* () {
+  const settings = yield* Settings
+  const findings: Array<Finding> = (yield* unknownSettings).map((line) =>
+    warn(
+      "settings",
+      line.replace(/: .*/, ""),
+      line.replace(/^.*?: /, "").replace(/^./, (letter) => letter.toUpperCase())
+    )
+  )
+  if (settings.clockOffsetSeconds > 0) {
+    findings.push(
+      warn(
+        "settings",
+        `The service's clock is ${settings.clockOffsetSeconds} s ahead`,
+        "Unset LICENSING_CLOCK_OFFSET_SECONDS unless this is a rehearsal on a copy."
+      )
+    )
+  }
+  if (settings.webhookAllowLocal) {
+    findings.push(
+      warn(
+        "settings",
+        "Webhooks may use http and reach this machine",
+        "Unset LICENSING_WEBHOOK_ALLOW_LOCAL in production."
+      )
+    )
+  }
+  if (!isLoopback(settings.host) && settings.metricsToken === undefined) {
+    findings.push(
+      warn(
+        "settings",
+        "Everyone who reaches the port can read /metrics",
+        "Set LICENSING_METRICS_TOKEN, or keep /metrics from the outside at the balancer."
+      )
+    )
+  }
+  return findings.length === 0 ? [ok("settings", "All settings are valid")] : findings
+})
+
+const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
+
+/** What the settings tell about a proxy or balancer in front. */
+export const checkClientAddress = Effect.gen(function* () {
+  const { baseUrl, trustedProxies } = yield* Settings
+  const check = "client address"
+  if (trustedProxies.length > 0) {
+    const networks = trustedProxies.map(IpNetwork.format)
+    const everyone = networks.filter((network) => network.endsWith("/0"))
+    if (everyone.length > 0) {
+      return [
+        warn(
+          check,
+          `Every caller may state its own address: ${everyone.join(", ")} is trusted`,
+          "Put only the balancer's addresses into LICENSING_TRUSTED_PROXIES."
+        )
+      ]
+    }
+    return [ok(check, `Read from X-Forwarded-For of ${networks.join(", ")}`)]
+  }
+  if (baseUrl?.startsWith("https:") === true) {
+    return [
+      warn(
+        check,
+        "LICENSING_BASE_URL is https, so a proxy is in front, and all callers have its address",
+        "Put the proxy's address into LICENSING_TRUSTED_PROXIES: until then all callers share the limits of one."
+      )
+    ]
+  }
+  return [ok(check, "The peer of the connection: no proxy is trusted")]
+})

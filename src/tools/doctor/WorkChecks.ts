@@ -1,0 +1,115 @@
+/** What the background workers have not done in time, and the migrations. */
+import { Clock, Effect, type Redacted } from "effect"
+import { SqlError } from "effect/sql"
+import { dayRowsMax } from "../../insight/reports/usage/UsageRollup.ts"
+import { Settings } from "../../platform/config/Config.ts"
+import { pendingNames } from "../../platform/postgres/migrations/Migrations.ts"
+import { type Finding, fail, messageOf, ok, warn } from "./Check.ts"
+import type { Database } from "./Database.ts"
+
+export const checkMigrations = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
+  const check = "migrations"
+  const pending = yield* Effect.result(pendingNames({ url }))
+  if (pending._tag === "Failure") {
+    return [fail(check, messageOf(pending.failure), "Start the version of the service that made this schema.")]
+  }
+  const names = pending.success
+  if (names.length === 0) return [ok(check, "All of this version are applied")]
+  return [
+    warn(
+      check,
+      `${names.length} are pending, the first is ${names[0]}`,
+      "Run `migrate`, or start a node of this version: it applies them."
+    )
+  ]
+})
+
+interface Lag {
+  readonly [queue: string]: number | null
+}
+
+/** Seconds since the oldest item of each queue is due; null if none is. */
+const lagQuery = `
+  SELECT
+    (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'licensing' AND datname = current_database()
+      AND pid <> pg_backend_pid()) AS connections,
+    extract(epoch FROM now - (SELECT min(oldest.due_at) FROM webhook_endpoints e CROSS JOIN LATERAL (
+      SELECT due_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'pending'
+      ORDER BY due_at, sequence LIMIT 1) AS oldest WHERE e.is_active)) AS deliveries,
+    extract(epoch FROM now - (SELECT min(expires_at) FROM leases WHERE status = 'live')) AS leases,
+    extract(epoch FROM (now AT TIME ZONE 'UTC') - (SELECT min(oldest.expiry) FROM policies p CROSS JOIN LATERAL (
+      SELECT s.expires_at AT TIME ZONE 'UTC' AS expiry FROM license_states s
+      WHERE s.policy_id || ' ' || s.status = p.id || ' active' AND s.expires_at IS NOT NULL
+      ORDER BY s.expires_at AT TIME ZONE 'UTC' LIMIT 1) AS oldest)) AS expiries,
+    extract(epoch FROM now - (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
+      WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax})) AS rollup,
+    extract(epoch FROM now - (SELECT min(created_at) FROM report_exports WHERE status IN ('pending', 'processing'))) AS exports,
+    (SELECT last FROM event_sequence) - (SELECT coalesce(max(last_sequence), 0) FROM event_spans) AS events
+  FROM (SELECT to_timestamp($1::float8 / 1000) AS now) AS clock`
+
+/** Events that are not in the index of times yet; a worker adds them every ten seconds, some thousand at a time. */
+const eventsMax = 1_000_000
+const secondsMax = { deliveries: 300, exports: 3_600, rollup: 86_400 }
+const sweepsMissed = 10
+
+const queues: ReadonlyArray<{ readonly name: keyof typeof secondsMax | "leases" | "expiries"; readonly what: string }> =
+  [
+    { name: "deliveries", what: "The oldest due webhook delivery has waited" },
+    { name: "expiries", what: "A license that expired is not recorded as such since" },
+    { name: "leases", what: "A lease that expired is not recorded as such since" },
+    { name: "rollup", what: "A past day of the usage ledger is not summed up since" },
+    { name: "exports", what: "The oldest export of a report has waited" }
+  ]
+
+export const checkWork = Effect.fnUntraced(
+  function* ({ row }: Database) {
+    const check = "workers"
+    const { sweepSeconds } = yield* Settings
+    const lag = yield* row<Lag>(lagQuery, [yield* Clock.currentTimeMillis])
+    const isServed = Number(lag["connections"]) > 0
+    const limits = { ...secondsMax, leases: sweepSeconds * sweepsMissed, expiries: sweepSeconds * sweepsMissed }
+    const late: Array<Finding> = queues.flatMap(({ name, what }) => {
+      const seconds = Number(lag[name] ?? 0)
+      return seconds > limits[name] ? [warn(check, `${what} ${durationOf(seconds)}`, adviceOf(isServed))] : []
+    })
+    if (Number(lag["events"]) > eventsMax) {
+      late.push(warn(check, `${lag["events"]} events are not in the index of times`, adviceOf(isServed)))
+    }
+    if (late.length > 0) return late
+    return [ok(check, isServed ? "No work is late" : "No work is late, and no node is connected to the database")]
+  },
+  Effect.catchIf(
+    (error): error is SqlError.SqlError => SqlError.isSqlError(error) && error.reason._tag === "SqlSyntaxError",
+    () => Effect.succeed([ok("workers", "Not asked: the schema is not that of this version")])
+  )
+)
+
+const adviceOf = (isServed: boolean) =>
+  isServed
+    ? "Look for the worker in the log and in GET /api/v1/ops/summary (docs/OPERATIONS.md, Alerts)."
+    : "Start a node: none is connected to the database."
+
+const durationOf = (seconds: number) =>
+  seconds < 7_200 ? `${Math.round(seconds / 60)} minutes` : `${Math.round(seconds / 3_600)} hours`
+
+/** Devices whose addresses are compared: the newest ones, found by their ids. */
+const devicesSampled = 200
+const devicesMin = 20
+
+/** Whether the recorded addresses of callers look like those of a balancer. */
+export const checkRecordedAddresses = Effect.fnUntraced(function* ({ row }: Database) {
+  const check = "client address"
+  const seen = yield* row<{ devices: number; addresses: number }>(`
+    SELECT count(*) AS devices, count(DISTINCT ip_address) AS addresses FROM (
+      SELECT ip_address FROM devices WHERE ip_address IS NOT NULL ORDER BY id DESC LIMIT ${devicesSampled}) AS recent`)
+  if (seen.devices >= devicesMin && seen.addresses === 1) {
+    return [
+      warn(
+        check,
+        `The newest ${seen.devices} devices all have one address`,
+        "If that is a balancer's, put it into LICENSING_TRUSTED_PROXIES, and have it send X-Forwarded-For."
+      )
+    ]
+  }
+  return []
+})

@@ -1,0 +1,80 @@
+/**
+ * The management operations as tools of the Model Context Protocol, over standard input and output: an assistant does what the
+ * given token may do, through the public API.
+ */
+import * as NodeStdio from "@effect/platform-node/NodeStdio"
+import { Context, Effect, Layer } from "effect"
+import { McpProtocol, McpSchema, McpServer } from "effect/ai"
+import { FetchHttpClient, HttpClient } from "effect/http"
+import { type Contract, type ContractOperation, readContract } from "./Contract.ts"
+import { callOperation, getJson, type Service, ServiceUnusable } from "./ToolCalls.ts"
+import { hintsOf, inputSchemaOf, isOffered, type Offered } from "./Tools.ts"
+
+interface Options extends Omit<Offered, "scopes" | "isLimited"> {
+  readonly service: Service
+}
+
+interface OfferedTool {
+  readonly operation: ContractOperation
+  readonly tool: McpSchema.Tool
+}
+
+const instructions = `Management operations of a software-licensing service. Lists return pages: repeat the call with \
+\`cursor\` from \`page_info.next_cursor\`. Find ids with the list and search operations; do not guess them. License keys, \
+tokens and webhook secrets are shown once, in the answer that creates them: hand them to the person and do not repeat them.`
+
+/** Asks the service which operations there are, and which of them the token may call. */
+export const offeredTools = Effect.fnUntraced(function* ({ groups, readOnly, service }: Options) {
+  const contract = readContract(yield* getJson(service, "/openapi.json"))
+  if (contract === undefined) {
+    return yield* new ServiceUnusable({ message: `${service.url}/openapi.json is not the document of this service.` })
+  }
+  const known = new Set(contract.operations.map(({ group }) => group))
+  const unknown = groups?.find((group) => !known.has(group))
+  if (unknown !== undefined) {
+    const message = `There is no group "${unknown}": the groups are ${[...known].join(", ")}.`
+    return yield* new ServiceUnusable({ message })
+  }
+  const me = (yield* getJson(service, "/api/v1/me")) as unknown as Me
+  return contract.operations
+    .filter(isOffered({ scopes: me.data.scopes, isLimited: me.data.product_ids !== undefined, groups, readOnly }))
+    .map((operation) => ({ operation, tool: toolOf(operation, contract) }))
+}, Effect.provide(FetchHttpClient.layer))
+
+interface Me {
+  readonly data: { readonly scopes: ReadonlyArray<string>; readonly product_ids?: ReadonlyArray<string> }
+}
+
+const toolOf = (operation: ContractOperation, { schemas }: Contract) =>
+  new McpSchema.Tool({
+    name: operation.id,
+    description: operation.description === "" ? operation.summary : `${operation.summary}. ${operation.description}`,
+    inputSchema: inputSchemaOf(operation, schemas),
+    annotations: hintsOf(operation)
+  })
+
+/** Serves until standard input ends. */
+export const serveMcp = (service: Service, tools: ReadonlyArray<OfferedTool>, version: string) => {
+  const server = McpServer.layerStdio({
+    name: "licensing",
+    version,
+    instructions,
+    protocols: [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18, McpProtocol.v2025_03_26, McpProtocol.v2024_11_05],
+    registrations: Layer.effectDiscard(Effect.forEach(tools, (offered) => addTool(service, offered)))
+  })
+  return Layer.launch(server).pipe(Effect.provide([NodeStdio.layer, FetchHttpClient.layer]))
+}
+
+const addTool = Effect.fnUntraced(function* (service: Service, { operation, tool }: OfferedTool) {
+  const client = yield* HttpClient.HttpClient
+  const server = yield* McpServer.McpServer
+  yield* server.addTool({
+    tool,
+    annotations: Context.empty(),
+    handle: (input: Readonly<Record<string, unknown>> = {}) =>
+      callOperation(service, operation, input).pipe(
+        Effect.map(({ isError, text }) => new McpSchema.CallToolResult({ isError, content: [{ type: "text", text }] })),
+        Effect.provideService(HttpClient.HttpClient, client)
+      )
+  })
+})

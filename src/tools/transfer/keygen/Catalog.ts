@@ -1,0 +1,248 @@
+/** Products, policies and users of Keygen as products, policies with their features, and customers. */
+import { Result } from "effect"
+import { formatTimestamp, parseTimestamp } from "../../../contract/api/Timestamp.ts"
+import { CustomerCreate } from "../../../vendor/customers/Customer.ts"
+import { PolicyCreate, policyDefaults } from "../../../vendor/policies/Policy.ts"
+import { ProductCreate } from "../../../vendor/products/Product.ts"
+import { tableOf } from "../Columns.ts"
+import { decodeFields, type GivenPolicy, rowOf } from "../LicenseUnits.ts"
+import type { Entry, Unit } from "../Units.ts"
+import { idOf, type Notes } from "./Notes.ts"
+import { type Resource, related } from "./Resources.ts"
+
+const daySeconds = 86_400
+
+export const textOf = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined
+export const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
+export const instantOf = (value: unknown): number | undefined => parseTimestamp(textOf(value) ?? "")
+
+/** The name and id of a resource, for people. */
+export const nameOf = ({ attributes, id, type }: Resource): string =>
+  `${type.replace(/s$/, "").replace(/ie$/, "y")} ${textOf(attributes["name"]) ?? ""} ${id}`.replaceAll(/\s+/g, " ")
+
+export const entryOf = (type: string, source: Resource, fields: { readonly [column: string]: unknown }): Entry => ({
+  line: 0,
+  source: nameOf(source),
+  table: tableOf(type),
+  row: rowOf(fields)
+})
+
+const times = ({ attributes }: Resource, now: number) => ({
+  created_at: formatTimestamp(instantOf(attributes["created"]) ?? now),
+  updated_at: formatTimestamp(now)
+})
+
+/** A code from a name; the beginning of the id makes it unique. */
+const codeOf = (name: string, id: string): string => {
+  const words = name
+    .toLowerCase()
+    .normalize("NFKD")
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+  return `${words.slice(0, 40) || "x"}-${id.slice(0, 8).toLowerCase()}`.replaceAll(/[^a-z0-9.-]/g, "-")
+}
+
+const decodeProduct = decodeFields(ProductCreate)
+const decodePolicy = decodeFields(PolicyCreate)
+const decodeCustomer = decodeFields(CustomerCreate)
+
+export interface KeygenPolicy extends GivenPolicy {
+  readonly id: string
+  readonly productId: string
+  readonly requireHeartbeat: boolean
+  /** What the end of a license means: the end of access, of updates, or nothing. */
+  readonly expiry: "access" | "updates" | "nothing"
+}
+
+/** What the account has beside licenses: their sources by id. */
+export interface Account {
+  readonly products: Map<string, Resource>
+  readonly policies: Map<string, Resource>
+  readonly users: Map<string, Resource>
+  readonly entitlements: Map<string, Resource>
+  /** The entitlements of a policy. */
+  readonly entitled: Map<string, Set<string>>
+  readonly machines: Map<string, Array<Resource>>
+  /** Policies of which a license has an expiry. */
+  readonly expiring: Set<string>
+}
+
+/** A product, with a feature for each entitlement of its policies. */
+export const productUnit = (source: Resource, account: Account, notes: Notes, now: number): Unit | undefined => {
+  const { attributes, id } = source
+  const name = textOf(attributes["name"]) ?? id
+  const given = {
+    name,
+    code: textOf(attributes["code"])?.toLowerCase() ?? codeOf(name, id),
+    metadata: attributes["metadata"] ?? {}
+  }
+  const product = decodeProduct(given)
+  if (Result.isFailure(product)) return void notes.add(`a product was skipped: ${product.failure}`, nameOf(source))
+  const root = entryOf("product", source, {
+    id: idOf("prod", id),
+    metadata: {},
+    ...product.success,
+    ...times(source, now)
+  })
+  const used = [...account.policies.values()]
+    .filter((policy) => related(policy, "product") === id)
+    .flatMap((policy) => [...(account.entitled.get(policy.id) ?? [])])
+  const features = [...new Set(used)].flatMap((entitlementId) => {
+    const entitlement = account.entitlements.get(entitlementId)
+    if (entitlement === undefined) return []
+    const featureName = (textOf(entitlement.attributes["name"]) ?? entitlementId).slice(0, 255)
+    const code = featureCode(entitlement)
+    return [
+      entryOf("feature", entitlement, {
+        ...{ id: idOf("feat", id, entitlementId), product_id: idOf("prod", id), name: featureName, code, metadata: {} },
+        created_at: times(entitlement, now).created_at
+      })
+    ]
+  })
+  return { root, parts: features }
+}
+
+const featureCode = ({ attributes, id }: Resource): string => {
+  const code = (textOf(attributes["code"]) ?? "").toLowerCase().replaceAll(/[^a-z0-9._-]/g, "-")
+  return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(code) ? code : codeOf("entitlement", id)
+}
+
+/** What a policy of Keygen limits and this service does not. */
+const foreignLimits = ["maxCores", "maxMemory", "maxDisk", "maxProcesses", "maxUses", "maxUsers"]
+
+const noteRules = (source: Resource, notes: Notes) => {
+  const { attributes } = source
+  const note = (message: string) => notes.add(message, nameOf(source))
+  for (const limit of foreignLimits) {
+    if (numberOf(attributes[limit]) !== undefined) note(`policies' ${limit} is not a limit here`)
+  }
+  if (textOf(attributes["scheme"]) !== undefined) {
+    note(
+      "keys of policies with a scheme are imported as text; applications verify this service's responses in place of the key"
+    )
+  }
+  if (attributes["requireCheckIn"] === true)
+    note("policies' requireCheckIn: use require_heartbeat with a long interval")
+  if (attributes["usePool"] === true) note("policies' key pools are not imported")
+  for (const name of Object.keys(attributes)) {
+    if (/^require\w+Scope$/.test(name) && attributes[name] === true && name !== "requireFingerprintScope") {
+      note(`policies' ${name}: this service checks product and device in each request`)
+    }
+  }
+}
+
+/** The days and the beginning of a term, if the policy gives one. */
+const termOf = (source: Resource, notes: Notes) => {
+  const duration = numberOf(source.attributes["duration"])
+  if (duration === undefined || duration <= 0) return {}
+  const duration_days = Math.ceil(duration / daySeconds)
+  if (duration % daySeconds !== 0) notes.add("policies' durations are rounded up to whole days", nameOf(source))
+  const basis = textOf(source.attributes["expirationBasis"]) ?? "FROM_CREATION"
+  if (basis === "FROM_CREATION") return { duration_days, duration_starts: "creation" as const }
+  if (basis !== "FROM_FIRST_ACTIVATION") {
+    notes.add(`policies' expirationBasis ${basis} begins with the first activation here`, nameOf(source))
+  }
+  return { duration_days, duration_starts: "first_activation" as const }
+}
+
+const expiryOf = ({ attributes }: Resource): KeygenPolicy["expiry"] => {
+  const strategy = textOf(attributes["expirationStrategy"])
+  return strategy === "MAINTAIN_ACCESS" ? "updates" : strategy === "ALLOW_ACCESS" ? "nothing" : "access"
+}
+
+/** A policy, with the features that its entitlements are. */
+export const policyUnit = (
+  source: Resource,
+  account: Account,
+  notes: Notes,
+  now: number
+): { readonly unit: Unit; readonly policy: KeygenPolicy } | undefined => {
+  const { attributes, id } = source
+  const skip = (reason: string) => void notes.add(`a policy was skipped with its licenses: ${reason}`, nameOf(source))
+  const product = related(source, "product") ?? ""
+  if (!account.products.has(product)) return skip("its product is missing")
+  noteRules(source, notes)
+  const expiry = expiryOf(source)
+  const term = expiry === "access" ? termOf(source, notes) : {}
+  const ends = expiry === "access" && ("duration_days" in term || account.expiring.has(id))
+  const heartbeat = Math.floor((numberOf(attributes["heartbeatDuration"]) ?? 600) / 60)
+  const name = textOf(attributes["name"]) ?? id
+  const decoded = decodePolicy({
+    ...policyDefaults,
+    ...{
+      name,
+      code: codeOf(name, id),
+      license_type: ends ? "time_limited" : "perpetual",
+      metadata: attributes["metadata"] ?? {}
+    },
+    max_activations: attributes["floating"] === true ? (numberOf(attributes["maxMachines"]) ?? 0) : 1,
+    require_heartbeat: attributes["requireHeartbeat"] === true,
+    ...(attributes["requireHeartbeat"] === true ? { validation_interval_minutes: Math.max(1, heartbeat) } : undefined),
+    ...term
+  })
+  if (Result.isFailure(decoded)) return skip(decoded.failure)
+  const rules = { ...policyDefaults, ...decoded.success }
+  const policyId = idOf("pol", id)
+  const parts = [...(account.entitled.get(id) ?? [])].flatMap((entitlementId) => {
+    const entitlement = account.entitlements.get(entitlementId)
+    if (entitlement === undefined) return []
+    const feature_id = idOf("feat", product, entitlementId)
+    return [
+      entryOf("policy_feature", entitlement, {
+        policy_id: policyId,
+        feature_id,
+        enabled: true,
+        metadata: {},
+        ...times(source, now)
+      })
+    ]
+  })
+  const features = parts.map(({ row }) => ({
+    feature_id: String(row["feature_id"]),
+    ...{ feature_code: "", feature_name: "", enabled: true, metadata: {} }
+  }))
+  const root = entryOf("policy", source, {
+    id: policyId,
+    product_id: idOf("prod", product),
+    metadata: {},
+    ...rules,
+    ...times(source, now)
+  })
+  return {
+    unit: { root, parts },
+    policy: {
+      ...{
+        id: policyId,
+        productId: idOf("prod", product),
+        expiry,
+        features,
+        requireHeartbeat: rules.require_heartbeat
+      },
+      policy: rules
+    }
+  }
+}
+
+/** A user with the role user. Administrators get tokens of their own here. */
+export const customerUnit = (source: Resource, notes: Notes, now: number): Unit | undefined => {
+  const { attributes, id } = source
+  const role = textOf(attributes["role"]) ?? "user"
+  if (role !== "user")
+    return void notes.add(`users with the role ${role} are not imported: create API keys for them`, nameOf(source))
+  const email = textOf(attributes["email"])
+  const names = [attributes["firstName"], attributes["lastName"]].flatMap((name) => textOf(name) ?? [])
+  const name = textOf(attributes["fullName"]) ?? (names.length > 0 ? names.join(" ") : (email ?? id))
+  const metadata = attributes["metadata"] ?? {}
+  const customer = decodeCustomer({ name, code: `keygen-${id.toLowerCase()}`, metadata, ...(email && { email }) })
+  if (Result.isFailure(customer)) return void notes.add(`a user was skipped: ${customer.failure}`, nameOf(source))
+  return {
+    root: entryOf("customer", source, {
+      id: idOf("cust", id),
+      metadata: {},
+      ...customer.success,
+      ...times(source, now)
+    }),
+    parts: []
+  }
+}

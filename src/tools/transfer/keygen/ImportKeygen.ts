@@ -1,0 +1,147 @@
+/**
+ * Imports an account of Keygen: what has a counterpart here is mapped, the rest is listed. Ids are derived from Keygen's, so the
+ * import can be repeated.
+ */
+import { Clock, Effect, FileSystem } from "effect"
+import { VendorKeys } from "../../../licensing/management/VendorKeys.ts"
+import { resolvePath } from "../Files.ts"
+import { type Accept, type ImportOptions, runImport } from "../ImportRun.ts"
+import { licensesOfKeys } from "../LicenseUnits.ts"
+import { type Account, customerUnit, type KeygenPolicy, policyUnit, productUnit } from "./Catalog.ts"
+import { downloadAccount } from "./KeygenDownload.ts"
+import { keygenLicense, type LicenseContext } from "./KeygenLicenses.ts"
+import { makeNotes, type Notes } from "./Notes.ts"
+import { type KeygenPage, keygenFolder, type Resource, related } from "./Resources.ts"
+
+type ReadPages = Effect.Success<ReturnType<typeof keygenFolder>>
+
+export const importKeygen = Effect.fnUntraced(function* (source: string, options: ImportOptions) {
+  const folder = /^https?:\/\//.test(source) ? yield* downloadFolder(source) : yield* resolvePath(source)
+  const read = yield* keygenFolder(folder)
+  const notes = makeNotes()
+  const account = yield* readAccount(read, notes)
+  const result = yield* runImport(
+    Effect.fnUntraced(function* (accept) {
+      const context = yield* importCatalog(account, notes, accept)
+      yield* importLicenses(read, context, accept, options.dryRun)
+    }),
+    options
+  )
+  for (const id of account.machines.keys())
+    notes.add("machines were skipped: their license is missing", `license ${id}`)
+  return { ...result, unmapped: notes.list() }
+}, Effect.scoped)
+
+const downloadFolder = Effect.fnUntraced(function* (url: string) {
+  const files = yield* FileSystem.FileSystem
+  const folder = yield* Effect.orDie(files.makeTempDirectoryScoped({ prefix: "licensing-keygen-" }))
+  yield* downloadAccount(url, folder)
+  return folder
+})
+
+/** Everything but the licenses: they come last and are the most. */
+const readAccount = Effect.fnUntraced(function* (read: ReadPages, notes: Notes) {
+  const account: Account = {
+    products: new Map(),
+    policies: new Map(),
+    users: new Map(),
+    entitlements: new Map(),
+    entitled: new Map(),
+    machines: new Map(),
+    expiring: new Set()
+  }
+  yield* read((page) =>
+    Effect.sync(() => {
+      for (const resource of page.resources) keep(account, page, resource, notes)
+    })
+  )
+  return account
+})
+
+const keep = (account: Account, { policyId }: KeygenPage, resource: Resource, notes: Notes) => {
+  const { attributes, id, type } = resource
+  if (type === "products" || type === "policies" || type === "users") account[type].set(id, resource)
+  else if (type === "entitlements") {
+    account.entitlements.set(id, resource)
+    if (policyId !== undefined) getOrMake(account.entitled, policyId, () => new Set<string>()).add(id)
+  } else if (type === "machines") {
+    getOrMake(account.machines, related(resource, "license") ?? "", (): Array<Resource> => []).push(resource)
+  } else if (type === "licenses") {
+    if (attributes["expiry"] != null) account.expiring.add(related(resource, "policy") ?? "")
+  } else notes.add(`${type} are not imported`, id)
+}
+
+const getOrMake = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+const importCatalog = Effect.fnUntraced(function* (account: Account, notes: Notes, accept: Accept) {
+  const now = yield* Clock.currentTimeMillis
+  const policies = new Map<string, KeygenPolicy>()
+  const customers = new Map<
+    string,
+    { readonly id: string; readonly name: string; readonly email?: string | undefined }
+  >()
+  for (const [id, source] of account.products) {
+    const unit = productUnit(source, account, notes, now)
+    if (unit === undefined) account.products.delete(id)
+    else yield* accept(unit)
+  }
+  for (const [id, source] of account.policies) {
+    const mapped = policyUnit(source, account, notes, now)
+    if (mapped === undefined) continue
+    policies.set(id, mapped.policy)
+    yield* accept(mapped.unit)
+  }
+  for (const [id, source] of account.users) {
+    const unit = customerUnit(source, notes, now)
+    if (unit === undefined) continue
+    const { email, id: customerId, name } = unit.root.row as { readonly [name: string]: string }
+    customers.set(id, { id: customerId!, name: name!, email })
+    yield* accept(unit)
+  }
+  for (const id of account.entitlements.keys()) {
+    if (![...account.entitled.values()].some((ids) => ids.has(id))) {
+      notes.add("entitlements that no policy has are not imported: assign features to licenses", id)
+    }
+  }
+  return { policies, customers, machines: account.machines, notes, now } satisfies LicenseContext
+})
+
+const importLicenses = Effect.fnUntraced(function* (
+  read: ReadPages,
+  context: LicenseContext & { readonly machines: Account["machines"] },
+  accept: Accept,
+  dryRun: boolean
+) {
+  const vendorKeys = yield* VendorKeys
+  let announced = dryRun
+  const keys = new Map<string, unknown>()
+  yield* read(
+    Effect.fnUntraced(function* ({ resources }) {
+      const mapped = resources
+        .filter(({ type }) => type === "licenses")
+        .flatMap((source) => keygenLicense(source, context) ?? [])
+      for (const { id } of resources) context.machines.delete(id)
+      if (!announced && mapped.some(({ isVendorKey }) => isVendorKey)) {
+        yield* vendorKeys.announce
+        announced = true
+      }
+      const existing = yield* licensesOfKeys(mapped.map(({ keyHash }) => keyHash))
+      for (const { keyHash, unit } of mapped) {
+        const { id } = unit.root.row
+        const other = existing.get(keyHash)?.id ?? keys.get(keyHash)
+        if (other !== undefined && other !== id) {
+          context.notes.add("licenses were skipped: another license has their key", `${unit.root.source}, ${other}`)
+          continue
+        }
+        keys.set(keyHash, id)
+        yield* accept(unit)
+      }
+    })
+  )
+})

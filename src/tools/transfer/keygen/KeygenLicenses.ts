@@ -1,0 +1,140 @@
+/** Licenses of Keygen with their keys, and machines as devices. */
+import { Option, Result, Schema } from "effect"
+import { Metadata } from "../../../contract/api/Metadata.ts"
+import { Text } from "../../../contract/api/Text.ts"
+import { latest } from "../../../contract/api/Timestamp.ts"
+import * as LicenseKey from "../../../licensing/model/LicenseKey.ts"
+import { heartbeatDueAt } from "../../../vendor/policies/Policy.ts"
+import { decodeFields, licenseUnit } from "../LicenseUnits.ts"
+import type { Entry, Unit } from "../Units.ts"
+import { entryOf, instantOf, type KeygenPolicy, nameOf, numberOf, textOf } from "./Catalog.ts"
+import { idOf, type Notes } from "./Notes.ts"
+import { type Resource, related } from "./Resources.ts"
+
+const decodeMetadata = decodeFields(Metadata)
+const decodeMachine = decodeFields(
+  Schema.Struct({
+    fingerprint: Text(512),
+    hostname: Schema.optionalKey(Text(255)),
+    os: Schema.optionalKey(Text(255)),
+    ip_address: Schema.optionalKey(Text(64)),
+    metadata: Metadata
+  })
+)
+
+export interface LicenseContext {
+  readonly policies: ReadonlyMap<string, KeygenPolicy>
+  readonly customers: ReadonlyMap<
+    string,
+    { readonly id: string; readonly name: string; readonly email?: string | undefined }
+  >
+  readonly machines: ReadonlyMap<string, ReadonlyArray<Resource>>
+  readonly notes: Notes
+  readonly now: number
+}
+
+/** The license of a resource with its devices; undefined if it cannot be mapped, which the notes say. */
+export const keygenLicense = (
+  source: Resource,
+  { customers, machines, notes, now, policies }: LicenseContext
+): { readonly unit: Unit; readonly keyHash: string; readonly isVendorKey: boolean } | undefined => {
+  const { attributes, id } = source
+  const note = (message: string) => notes.add(message, `license ${id}`)
+  const skip = (reason: string) => void note(`licenses were skipped: ${reason}`)
+  const policy = policies.get(related(source, "policy") ?? "")
+  if (policy === undefined) return skip("their policy is missing")
+  const key = LicenseKey.read(textOf(attributes["key"]) ?? "")
+  if (Option.isNone(key))
+    return skip("their key is missing, has spaces, or has not 8 to 255 printable ASCII characters")
+  const created_at = instantOf(attributes["created"]) ?? now
+  const customer = customers.get(related(source, "owner", "user") ?? "")
+  noteUse(source, note)
+  const limit = numberOf(attributes["maxMachines"])
+  const unit = licenseUnit(
+    0,
+    {
+      id: idOf("lic", id),
+      license_key: key.value,
+      ...{ product_id: policy.productId, policy_id: policy.id, created_at },
+      ...{ customer_id: customer?.id, customer_name: customer?.name, customer_email: customer?.email },
+      status: attributes["suspended"] === true || textOf(attributes["status"]) === "BANNED" ? "suspended" : "active",
+      ...datesOf(source, policy, note),
+      ...(limit !== undefined && attributes["floating"] === true ? { max_activations: limit } : undefined),
+      metadata: metadataOf(source, note)
+    },
+    policy,
+    now
+  )
+  if (typeof unit === "string") return skip(unit)
+  const devices = (machines.get(id) ?? []).flatMap((machine) => deviceOf(machine, policy, notes, now) ?? [])
+  const slots = devices.filter(({ row }) => row["holds_slot"] === true).length
+  const row = { ...unit.root.row, active_device_count: slots, times_activated: devices.length }
+  return {
+    unit: {
+      root: { ...unit.root, source: nameOf({ ...source, attributes: {} }), row },
+      parts: [...unit.parts, ...devices]
+    },
+    keyHash: LicenseKey.hashHex(key.value),
+    isVendorKey: LicenseKey.isVendorKey(key.value)
+  }
+}
+
+const noteUse = ({ attributes }: Resource, note: (message: string) => void) => {
+  if ((numberOf(attributes["uses"]) ?? 0) > 0) note("licenses' uses are not imported: assign a feature with a quota")
+  if (attributes["suspended"] !== true && textOf(attributes["status"]) === "BANNED") {
+    note("licenses of banned users are imported as suspended")
+  }
+}
+
+/** What the expiry of a license means depends on the policy. A license without one in a policy with a term never ends. */
+const datesOf = ({ attributes }: Resource, { expiry, policy }: KeygenPolicy, note: (message: string) => void) => {
+  const at = instantOf(attributes["expiry"])
+  if (expiry === "updates") return { maintenance_expires_at: at }
+  if (expiry === "nothing") {
+    if (at !== undefined) note("the expiry of licenses whose policy allows access for ever is not imported")
+    return {}
+  }
+  if (at !== undefined || policy.license_type === "perpetual" || policy.duration_starts === "first_activation") {
+    return { expires_at: at }
+  }
+  note("licenses without an expiry in a policy with expiries end with the year 9999")
+  return { expires_at: latest }
+}
+
+const metadataOf = ({ attributes }: Resource, note: (message: string) => void): object => {
+  const name = textOf(attributes["name"])
+  const metadata = decodeMetadata({ ...(name && { name }), ...(attributes["metadata"] as object | undefined) })
+  if (Result.isSuccess(metadata)) return metadata.success
+  note(`the metadata of licenses is not imported where it is too large: ${metadata.failure}`)
+  return {}
+}
+
+const deviceOf = (source: Resource, policy: KeygenPolicy, notes: Notes, now: number): Entry | undefined => {
+  const { attributes, id } = source
+  const [hostname, os, ip] = [textOf(attributes["hostname"]), textOf(attributes["platform"]), textOf(attributes["ip"])]
+  const machine = decodeMachine({
+    fingerprint: attributes["fingerprint"],
+    ...(hostname && { hostname }),
+    ...(os && { os }),
+    ...(ip && { ip_address: ip }),
+    metadata: attributes["metadata"] ?? {}
+  })
+  if (Result.isFailure(machine)) return void notes.add(`machines were skipped: ${machine.failure}`, `machine ${id}`)
+  if (numberOf(attributes["cores"]) !== undefined) notes.add("machines' cores are not imported", `machine ${id}`)
+  const isAlive = textOf(attributes["heartbeatStatus"]) !== "DEAD"
+  const created = instantOf(attributes["created"]) ?? now
+  return entryOf("device", source, {
+    id: idOf("dev", id),
+    license_id: idOf("lic", related(source, "license") ?? ""),
+    ...{ binding_kind: "hardware", binding_key: machine.success.fingerprint, is_vm: false, is_container: false },
+    ...machine.success,
+    ...{ status: isAlive ? "active" : "expired", holds_slot: isAlive },
+    ...{
+      activated_at: created,
+      first_seen_at: created,
+      last_seen_at: instantOf(attributes["lastHeartbeat"]) ?? created
+    },
+    due_at: heartbeatDueAt(policy.policy, now),
+    ...{ created_at: created, updated_at: now }
+  })
+}

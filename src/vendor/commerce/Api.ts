@@ -1,0 +1,131 @@
+/** The operations on orders and subscriptions: records of other systems. They never change a license. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Idempotency } from "../../access/idempotency/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../../access/Management.ts"
+import { Conditional } from "../../access/preconditions/Conditional.ts"
+import { Data, Paged } from "../../contract/api/Envelope.ts"
+import { failures } from "../../contract/api/Failure.ts"
+import { expandOf, listQuery } from "../../contract/api/Paging.ts"
+import { Decoding, PathTables } from "../../contract/api/Requests.ts"
+import { Order, OrderCreate, OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
+import {
+  Subscription,
+  SubscriptionCreate,
+  SubscriptionStatus,
+  SubscriptionUpdate,
+  subscriptionSorts
+} from "./Subscription.ts"
+
+const params = { id: Schema.String }
+const text = Schema.optionalKey(Schema.String)
+/** The scope of the lists alone shows no customer. */
+const expandScopes = ["license:read"] as const
+const expand = Schema.optionalKey(expandOf(["customer"], " It also needs the scope license:read."))
+
+const orders = [
+  HttpApiEndpoint.get("listOrders", "/products/:id/orders", {
+    params,
+    query: listQuery(orderSorts, {
+      external_system: text,
+      external_id: text,
+      status: Schema.optionalKey(OrderStatus),
+      customer_id: text,
+      subscription_id: text,
+      expand
+    }),
+    success: Paged(Order),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(
+      operation({ id: "listOrders", summary: "List a product's orders", scopes: ["product:read"], expandScopes })
+    )
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.post("createOrder", "/products/:id/orders", {
+    params,
+    payload: OrderCreate,
+    success: Data(Order).pipe(HttpApiSchema.status(201)),
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
+  })
+    .annotateMerge(operation({ id: "createOrder", summary: "Record an order", scopes: ["product:write"] }))
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.get("getOrder", "/orders/:id", {
+    params,
+    success: Data(Order),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(operation({ id: "getOrder", summary: "Get an order", scopes: ["product:read"] }))
+    .annotate(PathTables, { id: "orders" }),
+  HttpApiEndpoint.patch("updateOrder", "/orders/:id", {
+    params,
+    payload: OrderUpdate,
+    success: Data(Order),
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
+  })
+    .middleware(Conditional)
+    .annotateMerge(operation({ id: "updateOrder", summary: "Update an order", scopes: ["product:write"] }))
+    .annotate(PathTables, { id: "orders" })
+] as const
+
+const subscriptions = [
+  HttpApiEndpoint.get("listSubscriptions", "/products/:id/subscriptions", {
+    params,
+    query: listQuery(subscriptionSorts, {
+      external_system: text,
+      external_id: text,
+      status: Schema.optionalKey(SubscriptionStatus),
+      customer_id: text,
+      expand
+    }),
+    success: Paged(Subscription),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(
+      operation({
+        id: "listSubscriptions",
+        summary: "List a product's subscriptions",
+        scopes: ["product:read"],
+        expandScopes
+      })
+    )
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.post("createSubscription", "/products/:id/subscriptions", {
+    params,
+    payload: SubscriptionCreate,
+    success: Data(Subscription).pipe(HttpApiSchema.status(201)),
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
+  })
+    .annotateMerge(operation({ id: "createSubscription", summary: "Record a subscription", scopes: ["product:write"] }))
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.get("getSubscription", "/subscriptions/:id", {
+    params,
+    success: Data(Subscription),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(operation({ id: "getSubscription", summary: "Get a subscription", scopes: ["product:read"] }))
+    .annotate(PathTables, { id: "subscriptions" }),
+  HttpApiEndpoint.patch("updateSubscription", "/subscriptions/:id", {
+    params,
+    payload: SubscriptionUpdate,
+    success: Data(Subscription),
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
+  })
+    .middleware(Conditional)
+    .annotateMerge(
+      operation({
+        id: "updateSubscription",
+        summary: "Update a subscription",
+        description:
+          "A change from the status canceled clears canceled_at. A change to it without canceled_at stores the time of the request. With observed_at, a request whose facts are older than the stored ones changes nothing.",
+        scopes: ["product:write"]
+      })
+    )
+    .annotate(PathTables, { id: "subscriptions" })
+] as const
+
+export class CommerceApi extends HttpApiGroup.make("commerce")
+  .add(...orders, ...subscriptions)
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(OpenApi.Description, "Orders and subscriptions of other systems. Licenses can link to them.") {}

@@ -1,0 +1,55 @@
+/** A copy of another system's order. Periods are stored as provided. Any status may follow any other. */
+import { Schema } from "effect"
+import { Metadata } from "../../contract/api/Metadata.ts"
+import { Reference } from "../../contract/api/Text.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { expandedCustomer, Link } from "./PurchaseLink.ts"
+import { External } from "./Subscription.ts"
+
+export const OrderStatus = Schema.Literals(["pending", "paid", "fulfilled", "canceled", "refunded"]).annotate({
+  identifier: "OrderStatus"
+})
+export type OrderStatus = typeof OrderStatus.Type
+
+export const Order = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  external_system: Schema.String,
+  external_id: Schema.String,
+  status: OrderStatus,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  customer_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  period_start: Schema.optionalKey(Timestamp),
+  period_end: Schema.optionalKey(Timestamp),
+  ...expandedCustomer
+}).annotate({ identifier: "Order" })
+export type Order = typeof Order.Type
+
+const bothEnds = "Only together with the other end of the period."
+
+export const orderSorts = { created_at: "instant" } as const
+
+export const OrderCreate = Schema.Struct({
+  external_system: External,
+  external_id: External,
+  status: OrderStatus,
+  customer_id: Schema.optionalKey(Reference),
+  subscription_id: Schema.optionalKey(Reference),
+  period_start: Schema.optionalKey(Timestamp.annotate({ description: bothEnds })),
+  period_end: Schema.optionalKey(Timestamp.annotate({ description: bothEnds })),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "OrderCreateRequest" })
+
+export const OrderUpdate = Schema.Struct({
+  customer_id: Schema.optionalKey(Link),
+  subscription_id: Schema.optionalKey(Link),
+  external_system: Schema.optionalKey(External),
+  external_id: Schema.optionalKey(External),
+  status: Schema.optionalKey(OrderStatus),
+  period_start: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: bothEnds })),
+  period_end: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: bothEnds })),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "OrderUpdateRequest" })

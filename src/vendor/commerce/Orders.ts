@@ -1,0 +1,184 @@
+/**
+ * Orders: records of another system, stored as provided. What must stay true: an order has both ends of a period or none, and
+ * its linked subscription belongs to the order's product.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { CurrentProducts } from "../../access/CurrentActor.ts"
+import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
+import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
+import { Identifiers } from "../../contract/api/Identifier.ts"
+import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
+import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
+import { readPage } from "../../platform/postgres/queries/Pages.ts"
+import { constraints, decodeRows, equals, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
+import { Products, productNotFound } from "../products/Products.ts"
+import { editOf, recordsIn } from "../Records.ts"
+import { refuseErasing } from "./ErasingCustomer.ts"
+import { Order, type OrderCreate, type OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
+
+const decodeOrders = decodeRows(Order)
+const decodeSubscriptions = decodeRows(Schema.Struct({ product_id: Schema.String }))
+
+const notFound = (id: string) => refuseUnknownId("order", id)
+
+const constrained = ({ product_id, customer_id, external_id }: Order) =>
+  constraints({
+    orders_product_id_fkey: () => productNotFound(product_id),
+    orders_customer_id_fkey: () => refuseUnknownId("customer", customer_id ?? "", "customer_id"),
+    orders_external_key: () =>
+      refuse(
+        "DUPLICATE_EXTERNAL_ID",
+        `The product has an order with the external id ${external_id} of that system already: use that one, or another external_id.`,
+        "external_id"
+      )
+  })
+
+interface OrderFilter extends ListRequest {
+  readonly external_system?: string
+  readonly external_id?: string
+  readonly status?: OrderStatus
+  readonly customer_id?: string
+  readonly subscription_id?: string
+}
+
+const editable = [
+  "customer_id",
+  "subscription_id",
+  "external_system",
+  "external_id",
+  "status",
+  "period_start",
+  "period_end",
+  "metadata"
+] as const
+
+type WriteRefusal = Refusal<
+  "NOT_FOUND" | "CONFLICT" | "DUPLICATE_EXTERNAL_ID" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR"
+>
+
+export class Orders extends Context.Service<
+  Orders,
+  {
+    list(productId: string, filter: OrderFilter): Effect.Effect<Page<Order>, Refusal<"NOT_FOUND">>
+    /** The newest orders with this id in any other system and for any product of the token. */
+    byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Order>>
+    get(id: string): Effect.Effect<Order, Refusal<"NOT_FOUND">>
+    create(productId: string, input: typeof OrderCreate.Type): Effect.Effect<Order, WriteRefusal>
+    update(id: string, input: typeof OrderUpdate.Type): Effect.Effect<Order, WriteRefusal | Refusal<"CONFLICT">>
+  }
+>()("licensing/vendor/commerce/Orders") {
+  static readonly layer = Layer.effect(
+    Orders,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
+      const inTransaction = transaction(sql)
+      const edit = editOf(events, "order", editable)
+
+      const list = Effect.fn("Orders.list")(
+        function* (productId: string, filter: OrderFilter) {
+          const { external_system, external_id, status, customer_id, subscription_id } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "orders",
+            where: sql`product_id = ${productId} AND ${equals(sql, { external_system, external_id, status, customer_id, subscription_id })}`,
+            sorts: orderSorts,
+            decode: decodeOrders
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const byExternalId = Effect.fn("Orders.byExternalId")(function* (externalId: string, limit: number) {
+        return yield* decodeOrders(sql`
+          SELECT ${columns} FROM orders WHERE external_id = ${externalId} AND ${ownedBy(sql, "orders", "orders", yield* CurrentProducts)}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
+      }, Effect.orDie)
+
+      const records = recordsIn(sql, { columns, table: "orders", decode: decodeOrders, notFound })
+      const get = Effect.fn("Orders.get")(records.get)
+
+      /** A subscription is never deleted and never changes its product, so it needs no lock. */
+      const checkSubscription = Effect.fnUntraced(function* ({ product_id, subscription_id }: Order) {
+        if (subscription_id === undefined) return
+        const [subscription] = yield* decodeSubscriptions(sql`
+          SELECT product_id FROM subscriptions WHERE id = ${subscription_id}`)
+        if (subscription === undefined) {
+          return yield* refuseUnknownId("subscription", subscription_id, "subscription_id")
+        }
+        if (subscription.product_id !== product_id) {
+          return yield* refuse(
+            "LINKAGE_MISMATCH",
+            "The subscription belongs to another product than the order: link one of the order's product.",
+            "subscription_id"
+          )
+        }
+      })
+
+      const create = Effect.fn("Orders.create")(function* (productId: string, input: typeof OrderCreate.Type) {
+        const fault = periodFault(input)
+        // An unknown product in the path is reported before faults of the body.
+        if (fault !== undefined) return yield* Effect.andThen(products.get(productId), fault)
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("order")
+        const order: Order = { id, product_id: productId, metadata: {}, ...input, created_at: now, updated_at: now }
+        yield* Effect.tapError(checkSubscription(order), () => products.get(productId))
+        const row = { ...rowOf(order), id, product_id: productId, created_at: instant(now) }
+        yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(refuseErasing, constrained(order))
+        const { external_system, external_id, status } = order
+        yield* events.append({
+          event_type: "order.created",
+          resource_type: "order",
+          resource_id: id,
+          metadata: { product_id: productId, external_system, external_id, status }
+        })
+        return order
+      }, inTransaction)
+
+      const update = Effect.fn("Orders.update")(function* (id: string, input: typeof OrderUpdate.Type) {
+        const before = yield* records.locked(id)
+        yield* checkUnchanged(OrderUpdate, before)
+        const fault = periodFault(input)
+        if (fault !== undefined) return yield* fault
+        const now = yield* Clock.currentTimeMillis
+        const order: Order = { ...patched<Order>(before, input), updated_at: now }
+        return yield* edit(before, order, function* () {
+          yield* checkSubscription(order)
+          yield* sql`UPDATE orders SET ${sql.update(rowOf(order))} WHERE id = ${id}`.pipe(
+            refuseErasing,
+            constrained(order)
+          )
+        })
+      }, inTransaction)
+
+      return Orders.of({ list, byExternalId, get, create, update })
+    })
+  )
+}
+
+/** A request gives both ends of a period, or none (docs/API.md, "Orders and subscriptions"). */
+const periodFault = ({ period_start, period_end }: typeof OrderUpdate.Type) => {
+  if (changeOf(period_start) === changeOf(period_end)) return undefined
+  const isEndMissing = period_end === undefined || (period_end === null && period_start !== undefined)
+  const missing = isEndMissing ? "period_end" : "period_start"
+  return refuse("VALIDATION_ERROR", "Give period_start and period_end together, or leave both out.", missing)
+}
+
+const changeOf = (end: number | null | undefined) => (end === undefined ? "absent" : end === null ? "cleared" : "set")
+
+/** The columns that an update writes. */
+const rowOf = (order: Order) => ({
+  ...Object.fromEntries(editable.map((field) => [field, order[field] ?? null])),
+  period_start: instant(order.period_start ?? null),
+  period_end: instant(order.period_end ?? null),
+  metadata: json(order.metadata),
+  updated_at: instant(order.updated_at)
+})

@@ -1,0 +1,209 @@
+/**
+ * Subscriptions: records of another system, stored as provided. What must stay true after every update: a period ends after it
+ * starts, only a subscription with the status canceled has `canceled_at`, and older facts do not overwrite newer ones.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { CurrentProducts } from "../../access/CurrentActor.ts"
+import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
+import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
+import { Identifiers } from "../../contract/api/Identifier.ts"
+import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
+import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
+import { readPage } from "../../platform/postgres/queries/Pages.ts"
+import { constraints, decodeRows, equals, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
+import { Products, productNotFound } from "../products/Products.ts"
+import { editOf, recordsIn } from "../Records.ts"
+import { refuseErasing } from "./ErasingCustomer.ts"
+import {
+  Subscription,
+  type SubscriptionCreate,
+  type SubscriptionStatus,
+  SubscriptionUpdate,
+  subscriptionSorts
+} from "./Subscription.ts"
+
+const decodeSubscriptions = decodeRows(Subscription)
+
+const notFound = (id: string) => refuseUnknownId("subscription", id)
+
+const constrained = ({ product_id, customer_id, external_id }: Subscription) =>
+  constraints({
+    subscriptions_product_id_fkey: () => productNotFound(product_id),
+    subscriptions_customer_id_fkey: () => refuseUnknownId("customer", customer_id ?? "", "customer_id"),
+    subscriptions_external_key: () =>
+      refuse(
+        "DUPLICATE_EXTERNAL_ID",
+        `The product has a subscription with the external id ${external_id} of that system already: use that one, or another external_id.`,
+        "external_id"
+      )
+  })
+
+interface SubscriptionFilter extends ListRequest {
+  readonly external_system?: string
+  readonly external_id?: string
+  readonly status?: SubscriptionStatus
+  readonly customer_id?: string
+}
+
+const editable = [
+  "customer_id",
+  "external_system",
+  "external_id",
+  "status",
+  "current_period_start",
+  "current_period_end",
+  "cancel_at_period_end",
+  "canceled_at",
+  "observed_at",
+  "metadata"
+] as const
+
+type WriteRefusal = Refusal<"NOT_FOUND" | "CONFLICT" | "DUPLICATE_EXTERNAL_ID" | "VALIDATION_ERROR">
+
+export class Subscriptions extends Context.Service<
+  Subscriptions,
+  {
+    list(productId: string, filter: SubscriptionFilter): Effect.Effect<Page<Subscription>, Refusal<"NOT_FOUND">>
+    /** The newest subscriptions with this id in any other system and for any product of the token. */
+    byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Subscription>>
+    get(id: string): Effect.Effect<Subscription, Refusal<"NOT_FOUND">>
+    create(productId: string, input: typeof SubscriptionCreate.Type): Effect.Effect<Subscription, WriteRefusal>
+    update(
+      id: string,
+      input: typeof SubscriptionUpdate.Type
+    ): Effect.Effect<Subscription, WriteRefusal | Refusal<"CONFLICT">>
+  }
+>()("licensing/vendor/commerce/Subscriptions") {
+  static readonly layer = Layer.effect(
+    Subscriptions,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
+      const inTransaction = transaction(sql)
+      const edit = editOf(events, "subscription", editable)
+
+      const list = Effect.fn("Subscriptions.list")(
+        function* (productId: string, filter: SubscriptionFilter) {
+          const { external_system, external_id, status, customer_id } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "subscriptions",
+            where: sql`product_id = ${productId} AND ${equals(sql, { external_system, external_id, status, customer_id })}`,
+            sorts: subscriptionSorts,
+            decode: decodeSubscriptions
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const byExternalId = Effect.fn("Subscriptions.byExternalId")(function* (externalId: string, limit: number) {
+        return yield* decodeSubscriptions(sql`
+          SELECT ${columns} FROM subscriptions WHERE external_id = ${externalId} AND ${ownedBy(sql, "subscriptions", "subscriptions", yield* CurrentProducts)}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
+      }, Effect.orDie)
+
+      const records = recordsIn(sql, { columns, table: "subscriptions", decode: decodeSubscriptions, notFound })
+      const get = Effect.fn("Subscriptions.get")(records.get)
+
+      const create = Effect.fn("Subscriptions.create")(function* (
+        productId: string,
+        input: typeof SubscriptionCreate.Type
+      ) {
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("subscription")
+        const subscription: Subscription = {
+          id,
+          product_id: productId,
+          cancel_at_period_end: false,
+          metadata: {},
+          ...(input.status === "canceled" ? { canceled_at: now } : undefined),
+          ...input,
+          created_at: now,
+          updated_at: now
+        }
+        const fault = faultOf(subscription)
+        if (fault !== undefined) return yield* fault
+        const row = { ...rowOf(subscription), id, product_id: productId, created_at: instant(now) }
+        yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(refuseErasing, constrained(subscription))
+        const { external_system, external_id, status } = subscription
+        yield* events.append({
+          event_type: "subscription.created",
+          resource_type: "subscription",
+          resource_id: id,
+          metadata: { product_id: productId, external_system, external_id, status }
+        })
+        return subscription
+      }, inTransaction)
+
+      const update = Effect.fn("Subscriptions.update")(function* (id: string, input: typeof SubscriptionUpdate.Type) {
+        const before = yield* records.locked(id)
+        yield* checkUnchanged(SubscriptionUpdate, before)
+        if (isOlder(input, before)) return before
+        const now = yield* Clock.currentTimeMillis
+        const canceled_at = canceledAt(before, input, now)
+        const subscription: Subscription = {
+          ...patched<Subscription>(before, { ...input, canceled_at }),
+          updated_at: now
+        }
+        const fault = faultOf(subscription)
+        if (fault !== undefined) return yield* fault
+        return yield* edit(before, subscription, function* () {
+          yield* sql`UPDATE subscriptions SET ${sql.update(rowOf(subscription))} WHERE id = ${id}`.pipe(
+            refuseErasing,
+            constrained(subscription)
+          )
+        })
+      }, inTransaction)
+
+      return Subscriptions.of({ list, byExternalId, get, create, update })
+    })
+  )
+}
+
+/** Whether an update reports what the other system knew before the facts that are stored. */
+const isOlder = ({ observed_at }: typeof SubscriptionUpdate.Type, before: Subscription): boolean =>
+  observed_at != null && before.observed_at !== undefined && observed_at < before.observed_at
+
+/** `canceled_at` after an update that does not name it: a change to canceled stores now, a change from canceled clears it. */
+const canceledAt = (before: Subscription, input: typeof SubscriptionUpdate.Type, now: number): number | null => {
+  const status = input.status ?? before.status
+  if (status !== before.status) return input.canceled_at ?? (status === "canceled" ? now : null)
+  return input.canceled_at === undefined ? (before.canceled_at ?? null) : input.canceled_at
+}
+
+/** The refusal by the contract's linkage rule on subscriptions, or undefined. */
+const faultOf = ({ status, current_period_start, current_period_end, canceled_at }: Subscription) => {
+  if (current_period_end <= current_period_start) {
+    return refuse(
+      "VALIDATION_ERROR",
+      "The period does not end after it begins: choose a current_period_end after current_period_start.",
+      "current_period_end"
+    )
+  }
+  return canceled_at !== undefined && status !== "canceled"
+    ? refuse(
+        "VALIDATION_ERROR",
+        "Only a canceled subscription has canceled_at: leave it out, or give the status canceled.",
+        "canceled_at"
+      )
+    : undefined
+}
+
+/** The columns that an update writes. */
+const rowOf = (subscription: Subscription) => ({
+  ...Object.fromEntries(editable.map((field) => [field, subscription[field] ?? null])),
+  current_period_start: instant(subscription.current_period_start),
+  current_period_end: instant(subscription.current_period_end),
+  canceled_at: instant(subscription.canceled_at ?? null),
+  observed_at: instant(subscription.observed_at ?? null),
+  metadata: json(subscription.metadata),
+  updated_at: instant(subscription.updated_at)
+})

@@ -1,0 +1,15 @@
+/** The erasure of a customer, as the API shows it. */
+import { Schema } from "effect"
+import { Count } from "../../../contract/api/Int64.ts"
+import { Timestamp } from "../../../contract/api/Timestamp.ts"
+
+export const CustomerErasure = Schema.Struct({
+  customer_id: Schema.String,
+  status: Schema.Literals(["erasing", "erased"]).annotate({
+    description: "`erasing`: the service continues in the background. Repeat the request to ask again."
+  }),
+  erased_at: Schema.optionalKey(Timestamp),
+  failed_attempts: Schema.optionalKey(Count),
+  retry_at: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "CustomerErasure" })
+export type CustomerErasure = typeof CustomerErasure.Type

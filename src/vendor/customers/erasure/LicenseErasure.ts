@@ -1,0 +1,263 @@
+/**
+ * Removes a customer's data from its licenses, orders and subscriptions. Each license gets a new revision, so that no node decides
+ * on its old state: what is committed later contains no erased value as an old one.
+ */
+import { Clock, Effect } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import type { Metadata } from "../../../contract/api/Metadata.ts"
+import type { EventLog, EventRow } from "../../../ledger/events/EventLog.ts"
+import { columns, instant, int8 } from "../../../platform/postgres/driver/Parameters.ts"
+import { nextRevision } from "../../../platform/postgres/queries/Revision.ts"
+import { type Matches, matcherOf, withoutText } from "./ErasedText.ts"
+import {
+  addRecords,
+  beginOf,
+  type ErasureRow,
+  type Phase,
+  placeAt,
+  positionOf,
+  type Step,
+  textsOf
+} from "./ErasureStep.ts"
+import { type Transfer, transfersAfter, transfersMax, unchangedSince } from "./Transfers.ts"
+
+/** Licenses in one transaction: they are locked for some tens of milliseconds. */
+const licensesMax = 100
+
+interface LicenseRow {
+  readonly id: string
+  readonly customer_id: string | null
+  readonly status: string
+  readonly customer_name: string | null
+  readonly customer_email: string | null
+  readonly metadata: Metadata
+  /** Of the customer that owns it now. */
+  readonly owner_name: string | null
+  readonly owner_email: string | null
+}
+
+interface ErasedLicense extends Omit<LicenseRow, "owner_name" | "owner_email"> {
+  readonly terms: ReadonlyArray<string>
+  readonly changed: boolean
+}
+
+/** Times are text, which is exact also for rows that were inserted by other means. */
+type Keyset = readonly [createdAt: string, id: string]
+
+/** The next rows of a table that link to the customer, the newest first. */
+const linkedRows = (
+  sql: SqlClient.SqlClient,
+  table: "licenses" | "orders" | "subscriptions",
+  erasure: ErasureRow
+): Effect.Effect<ReadonlyArray<{ readonly id: string; readonly at: string }>, never> => {
+  const after = positionOf<Keyset>(erasure)
+  return Effect.orDie(sql<{ readonly id: string; readonly at: string }>`
+    SELECT id, created_at::text AS at FROM ${sql(table)}
+    WHERE customer_id = ${erasure.customer_id}
+      AND ${after === undefined ? sql`TRUE` : sql`(created_at, id) < (${after[0]}::text::timestamptz, ${after[1]})`}
+    ORDER BY created_at DESC, id DESC LIMIT ${licensesMax}`)
+}
+
+/** Locks licenses in the order of their ids, as the Journal does. */
+const lockedLicenses = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql<LicenseRow>`
+  SELECT l.id, l.customer_id, l.status, l.customer_name, l.customer_email, l.metadata, c.name AS owner_name,
+    c.email AS owner_email
+  FROM licenses l LEFT JOIN customers c ON c.id = l.customer_id
+  WHERE l.id = ANY(${columns.text(ids)}) ORDER BY l.id FOR NO KEY UPDATE OF l`
+
+const sameText = (one: string, other: string | null) => one.toLowerCase() === other?.toLowerCase()
+
+/** What is known of a license from its transfers. */
+interface Former {
+  /** The names and addresses that it had when it came or went. */
+  readonly terms: ReadonlyArray<string>
+  /** Whether the link was cleared, and the name and address were kept and not changed since. */
+  readonly keepsCopies: boolean
+}
+
+const noFormer: Former = { terms: [], keepsCopies: false }
+
+/** A license of the customer loses both copies; one of another owner those that are not that owner's own. */
+const erasedLicense = (row: LicenseRow, erasure: ErasureRow, former: Former): ErasedLicense => {
+  const { customer_email, customer_name, owner_email, owner_name, ...license } = row
+  const isOwned = license.customer_id === erasure.customer_id
+  const hasCopies = isOwned || former.keepsCopies
+  const terms = [...former.terms, ...(hasCopies ? textsOf([customer_name, customer_email]) : [])]
+  const matches = matcherOf([...erasure.terms, ...terms])
+  const kept = (copy: string | null, owned: string | null) =>
+    copy !== null && !hasCopies && (!matches(copy) || sameText(copy, owned)) ? copy : null
+  const erased = {
+    ...license,
+    customer_id: isOwned && license.status === "revoked" ? null : license.customer_id,
+    customer_name: kept(customer_name, owner_name),
+    customer_email: kept(customer_email, owner_email),
+    metadata: withoutText(license.metadata, matches) as Metadata
+  }
+  const changed =
+    isOwned ||
+    erased.customer_name !== customer_name ||
+    erased.customer_email !== customer_email ||
+    JSON.stringify(erased.metadata) !== JSON.stringify(license.metadata)
+  return { ...erased, terms, changed }
+}
+
+const writeLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, licenses: ReadonlyArray<ErasedLicense>) {
+  const rows = licenses.filter(({ changed }) => changed)
+  if (rows.length === 0) return
+  const [now, revision] = [yield* Clock.currentTimeMillis, yield* nextRevision]
+  yield* sql`
+    UPDATE licenses l SET customer_id = erased.customer_id, customer_name = erased.customer_name,
+      customer_email = erased.customer_email, metadata = erased.metadata, revision = ${int8(revision)},
+      updated_at = ${instant(now)}
+    FROM unnest(${columns.text(rows.map(({ id }) => id))}, ${columns.text(rows.map((row) => row.customer_id))},
+      ${columns.text(rows.map((row) => row.customer_name))}, ${columns.text(rows.map((row) => row.customer_email))},
+      ${columns.jsonb(rows.map((row) => row.metadata))}
+    ) AS erased (id, customer_id, customer_name, customer_email, metadata)
+    WHERE l.id = erased.id`
+})
+
+interface FieldValue {
+  readonly license_id: string
+  readonly definition_id: string
+  readonly value: string
+}
+
+/** Deletes the custom field values of licenses that contain an erased text. */
+const eraseFieldValues = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  erasure: ErasureRow,
+  licenses: ReadonlyArray<ErasedLicense>
+) {
+  const matchers = new Map(licenses.map(({ id, terms }) => [id, matcherOf([...erasure.terms, ...terms])]))
+  const values = yield* sql<FieldValue>`
+    SELECT license_id, definition_id, coalesce(string_value, enum_value) AS value FROM custom_field_values
+    WHERE license_id = ANY(${columns.text(licenses.map(({ id }) => id))})
+      AND coalesce(string_value, enum_value) IS NOT NULL`
+  const erased = values.filter(({ license_id, value }) => matchers.get(license_id)?.(value) === true)
+  if (erased.length === 0) return
+  yield* sql`
+    DELETE FROM custom_field_values v
+    USING unnest(${columns.text(erased.map((one) => one.license_id))}, ${columns.text(erased.map((one) => one.definition_id))})
+      AS erased (license_id, definition_id)
+    WHERE v.license_id = erased.license_id AND v.definition_id = erased.definition_id`
+})
+
+/** The event of a revoked license that is unlinked. No other write of a revoked license is accepted. */
+const unlinkedEvent = (erasure: ErasureRow, licenseId: string, now: number): EventRow => ({
+  event_type: "license.transferred",
+  resource_type: "license",
+  resource_id: licenseId,
+  actor_type: erasure.actor_type,
+  actor_id: erasure.actor_id,
+  ip_address: erasure.ip_address ?? undefined,
+  created_at: now,
+  metadata: { changes: { customer_id: { old: erasure.customer_id, new: null } }, request_id: erasure.request_id }
+})
+
+export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Service"]) => {
+  /** `formers` reads after the licenses are locked, so that it finds what was changed until then. */
+  const eraseLicenses = Effect.fnUntraced(function* (
+    erasure: ErasureRow,
+    ids: ReadonlyArray<string>,
+    formers: Effect.Effect<ReadonlyMap<string, Former>, SqlError.SqlError>
+  ) {
+    const rows = yield* lockedLicenses(sql, ids)
+    const formerOf = yield* formers
+    const licenses = rows.map((row) => erasedLicense(row, erasure, formerOf.get(row.id) ?? noFormer))
+    yield* writeLicenses(sql, licenses)
+    yield* eraseFieldValues(sql, erasure, licenses)
+    yield* addRecords(sql, erasure, licenses)
+    const now = yield* Clock.currentTimeMillis
+    const unlinked = rows.filter((row) => row.customer_id === erasure.customer_id && row.status === "revoked")
+    yield* events.appendRows(unlinked.map(({ id }) => unlinkedEvent(erasure, id, now)))
+  })
+
+  const licenses: Step = Effect.fnUntraced(function* (erasure) {
+    const linked = yield* linkedRows(sql, "licenses", erasure)
+    const last = linked.at(-1)
+    if (last === undefined) return beginOf("transfers")
+    yield* eraseLicenses(
+      erasure,
+      linked.map(({ id }) => id),
+      Effect.succeed(new Map())
+    )
+    return placeAt("licenses", [last.at, last.id])
+  })
+
+  /** Licenses that were the customer's before. Those that leave it from now on have no erased value any more. */
+  const transfers: Step = Effect.fnUntraced(function* (erasure) {
+    const { customer_id } = erasure
+    const { found, last, transferred } = yield* transfersAfter(sql, customer_id, positionOf<number>(erasure) ?? 0)
+    const ids = [...new Set(transferred.map(({ id }) => id))]
+    if (ids.length > 0) yield* eraseLicenses(erasure, ids, formersOf(sql, customer_id, transferred))
+    return found < transfersMax ? beginOf("orders") : placeAt("transfers", last)
+  })
+
+  const commerce =
+    (table: "orders" | "subscriptions", next: Phase): Step =>
+    (erasure) =>
+      Effect.gen(function* () {
+        const linked = yield* linkedRows(sql, table, erasure)
+        const last = linked.at(-1)
+        if (last === undefined) return beginOf(next)
+        // A trigger refuses all others who write the text of these rows.
+        yield* sql`SELECT set_config('licensing.erasing', 'on', true)`
+        yield* eraseMetadata(sql, table, linked, matcherOf(erasure.terms))
+        yield* addRecords(
+          sql,
+          erasure,
+          linked.map(({ id }) => ({ id, terms: [] }))
+        )
+        return placeAt(table, [last.at, last.id])
+      })
+
+  return {
+    licenses,
+    transfers,
+    orders: commerce("orders", "subscriptions"),
+    subscriptions: commerce("subscriptions", "customer events")
+  }
+}
+
+/** What transfers to and from the customer tell of their licenses. */
+const formersOf = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  customerId: string,
+  transferred: ReadonlyArray<Transfer>
+) {
+  const unlinked = yield* unchangedSince(
+    sql,
+    transferred.filter(({ new_owner }) => new_owner === null)
+  )
+  const formerOf = new Map<string, Former>()
+  for (const { id, new_owner, old_owner, terms_after, terms_before } of transferred) {
+    const terms = [
+      ...(old_owner === customerId ? textsOf(terms_before) : []),
+      ...(new_owner === customerId ? textsOf(terms_after) : [])
+    ]
+    formerOf.set(id, { terms: [...(formerOf.get(id)?.terms ?? []), ...terms], keepsCopies: unlinked.has(id) })
+  }
+  return formerOf
+})
+
+const eraseMetadata = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  table: "orders" | "subscriptions",
+  linked: ReadonlyArray<{ readonly id: string }>,
+  matches: Matches
+) {
+  const rows = yield* sql<{ readonly id: string; readonly metadata: Metadata }>`
+    SELECT id, metadata FROM ${sql(table)} WHERE id = ANY(${columns.text(linked.map(({ id }) => id))})
+    ORDER BY id FOR NO KEY UPDATE`
+  const erased = rows.flatMap(({ id, metadata }) => {
+    const after = withoutText(metadata, matches)
+    return JSON.stringify(after) === JSON.stringify(metadata) ? [] : [{ id, metadata: after }]
+  })
+  if (erased.length === 0) return
+  const now = yield* Clock.currentTimeMillis
+  yield* sql`
+    UPDATE ${sql(table)} AS t SET metadata = erased.metadata, updated_at = ${instant(now)}
+    FROM unnest(${columns.text(erased.map(({ id }) => id))}, ${columns.jsonb(erased.map((row) => row.metadata))})
+      AS erased (id, metadata)
+    WHERE t.id = erased.id`
+})

@@ -1,0 +1,171 @@
+/** A policy: the rules that a license follows. An edit applies to all of its licenses at once. */
+import { Schema } from "effect"
+import { Int32 } from "../../contract/api/Int64.ts"
+import { Metadata } from "../../contract/api/Metadata.ts"
+import { Code, Name } from "../../contract/api/Text.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+
+export const LicenseType = Schema.Literals([
+  "perpetual",
+  "time_limited",
+  "subscription",
+  "trial",
+  "consumption"
+]).annotate({
+  identifier: "LicenseType"
+})
+export type LicenseType = typeof LicenseType.Type
+
+/** Days: at most a hundred years, so that every sum of instants stays within the calendar. */
+const Days = Int32(0, 36_500)
+/** The days of a term. */
+const TermDays = Int32(1, 36_500)
+/** Minutes: at most a year. */
+const Minutes = Int32(1, 525_600)
+
+/** From when on the days of a term count. */
+const DurationStart = Schema.Literals(["creation", "first_activation"]).annotate({ identifier: "DurationStart" })
+
+/** The numbers and switches of a policy, with their defaults in a create request. */
+const rules = {
+  max_activations: Int32(0).annotate({ description: "Devices that may be active at once; 0 = unlimited.", default: 1 }),
+  floating_timeout_minutes: Minutes.annotate({
+    description: "Life of a floating lease without a heartbeat.",
+    default: 30
+  }),
+  grace_period_days: Days.annotate({ description: "Days of access after expiry.", default: 0 }),
+  validation_interval_minutes: Minutes.annotate({ description: "How often a client should validate.", default: 1440 }),
+  require_heartbeat: Schema.Boolean.annotate({
+    description: "Whether a device that stops validating expires.",
+    default: false
+  }),
+  allow_offline_activation: Schema.Boolean.annotate({ default: true }),
+  offline_grace_days: Days.annotate({ description: "Days that an offline envelope is valid.", default: 7 }),
+  allow_vm: Schema.Boolean.annotate({ default: true }),
+  allow_container: Schema.Boolean.annotate({ default: true }),
+  max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 }),
+  allow_transfer: Schema.Boolean.annotate({ description: "False = licenses cannot change owners.", default: true }),
+  duration_starts: DurationStart.annotate({
+    description: "What the days of duration_days begin with. The first activation may also be a floating checkout.",
+    default: "creation"
+  }),
+  public_trial: Schema.Boolean.annotate({
+    description:
+      "Whether applications may start trials of the policy without a license key. Only for the type trial, with duration_days.",
+    default: false
+  })
+}
+
+/** Fields that a policy may lack. */
+const optional = {
+  max_floating_users: Int32(0).annotate({ description: "Floating seats; absent or 0 = floating is off." }),
+  max_container_instances: Int32(0).annotate({
+    description:
+      "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
+  }),
+  duration_days: TermDays.annotate({
+    description: "Days after which a license expires that is created without expires_at; absent = it has no such term."
+  })
+}
+
+export const Policy = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  name: Schema.String,
+  code: Schema.String,
+  license_type: LicenseType,
+  ...rules,
+  max_floating_users: Schema.optionalKey(optional.max_floating_users),
+  max_container_instances: Schema.optionalKey(optional.max_container_instances),
+  duration_days: Schema.optionalKey(optional.duration_days),
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp
+}).annotate({ identifier: "Policy" })
+export type Policy = typeof Policy.Type
+
+const optionalRules = {
+  max_activations: Schema.optionalKey(rules.max_activations),
+  floating_timeout_minutes: Schema.optionalKey(rules.floating_timeout_minutes),
+  grace_period_days: Schema.optionalKey(rules.grace_period_days),
+  validation_interval_minutes: Schema.optionalKey(rules.validation_interval_minutes),
+  require_heartbeat: Schema.optionalKey(rules.require_heartbeat),
+  allow_offline_activation: Schema.optionalKey(rules.allow_offline_activation),
+  offline_grace_days: Schema.optionalKey(rules.offline_grace_days),
+  allow_vm: Schema.optionalKey(rules.allow_vm),
+  allow_container: Schema.optionalKey(rules.allow_container),
+  max_transfers: Schema.optionalKey(rules.max_transfers),
+  allow_transfer: Schema.optionalKey(rules.allow_transfer),
+  duration_starts: Schema.optionalKey(rules.duration_starts),
+  public_trial: Schema.optionalKey(rules.public_trial)
+}
+
+export const policySorts = { created_at: "instant", code: "text" } as const
+
+export const PolicyCreate = Schema.Struct({
+  name: Name,
+  code: Code,
+  license_type: LicenseType,
+  ...optionalRules,
+  max_floating_users: Schema.optionalKey(optional.max_floating_users),
+  max_container_instances: Schema.optionalKey(optional.max_container_instances),
+  duration_days: Schema.optionalKey(optional.duration_days),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "PolicyCreateRequest" })
+
+export const PolicyUpdate = Schema.Struct({
+  name: Schema.optionalKey(Name),
+  code: Schema.optionalKey(Code),
+  license_type: Schema.optionalKey(LicenseType),
+  ...optionalRules,
+  max_floating_users: Schema.optionalKey(Schema.NullOr(optional.max_floating_users)),
+  max_container_instances: Schema.optionalKey(Schema.NullOr(optional.max_container_instances)),
+  duration_days: Schema.optionalKey(Schema.NullOr(optional.duration_days)),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "PolicyUpdateRequest" })
+
+/** The limits of a policy that one license can override. */
+export const licenseLimits = {
+  max_activations: rules.max_activations,
+  max_container_instances: optional.max_container_instances,
+  max_floating_users: optional.max_floating_users,
+  max_transfers: rules.max_transfers,
+  offline_grace_days: rules.offline_grace_days
+}
+
+/** The values of fields that a create request leaves out. */
+export const policyDefaults = {
+  max_activations: 1,
+  floating_timeout_minutes: 30,
+  grace_period_days: 0,
+  validation_interval_minutes: 1440,
+  require_heartbeat: false,
+  allow_offline_activation: true,
+  offline_grace_days: 7,
+  allow_vm: true,
+  allow_container: true,
+  max_transfers: 0,
+  allow_transfer: true,
+  duration_starts: "creation",
+  public_trial: false
+} as const
+
+/**
+ * Policy fields that the signed payloads depend on, next_check_at included: an edit of one raises the entitlement version of every
+ * license.
+ */
+export const payloadFields = [
+  "license_type",
+  "grace_period_days",
+  "validation_interval_minutes",
+  "require_heartbeat"
+] as const
+
+/** The tolerance after the validation interval before a heartbeat is overdue. */
+export const slackMillis = 30_000
+
+/** When a heartbeat is due whose interval begins at `from`. */
+export const heartbeatDueAt = (
+  { validation_interval_minutes }: Pick<Policy, "validation_interval_minutes">,
+  from: number
+): number => from + validation_interval_minutes * 60_000 + slackMillis

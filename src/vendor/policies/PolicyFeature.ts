@@ -1,0 +1,36 @@
+/** A feature that comes with a policy: a license that is created with the policy or moved to it gets the feature. */
+import { Schema } from "effect"
+import { Count, Int32 } from "../../contract/api/Int64.ts"
+import { Metadata } from "../../contract/api/Metadata.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+
+/** Features of one policy: bounds what the creation of a license writes. */
+export const policyFeaturesMax = 200
+
+const ExpiresAfterDays = Int32(1, 36_500).annotate({
+  description: "Days after which the feature expires, from when a license gets it; absent = it does not expire."
+})
+
+export const PolicyFeature = Schema.Struct({
+  policy_id: Schema.String,
+  feature_id: Schema.String,
+  feature_code: Schema.String,
+  feature_name: Schema.String,
+  enabled: Schema.Boolean,
+  max_consumptions: Schema.optionalKey(Count),
+  expires_after_days: Schema.optionalKey(ExpiresAfterDays),
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp
+}).annotate({ identifier: "PolicyFeature" })
+export type PolicyFeature = typeof PolicyFeature.Type
+
+/** What a license gets. */
+export type PolicyFeatureRecord = Omit<PolicyFeature, "policy_id" | "created_at" | "updated_at">
+
+export const PolicyFeatureSet = Schema.Struct({
+  enabled: Schema.optionalKey(Schema.Boolean.annotate({ default: true })),
+  max_consumptions: Schema.optionalKey(Count.annotate({ description: "Absent = unlimited." })),
+  expires_after_days: Schema.optionalKey(ExpiresAfterDays),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "PolicyFeatureSetRequest" })

@@ -1,0 +1,26 @@
+/** A version of a product. A license's version cutoff is compared with its release date. */
+import { Schema } from "effect"
+import { Metadata } from "../../contract/api/Metadata.ts"
+import { isMinCharacters, Text } from "../../contract/api/Text.ts"
+import { Timestamp } from "../../contract/api/Timestamp.ts"
+
+export const ProductVersion = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  version: Schema.String,
+  released_at: Timestamp,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp
+}).annotate({ identifier: "ProductVersion" })
+export type ProductVersion = typeof ProductVersion.Type
+
+export const versionSorts = { created_at: "instant", released_at: "instant" } as const
+
+export const ProductVersionCreate = Schema.Struct({
+  version: Text(255)
+    .check(isMinCharacters(1))
+    .annotate({ description: "Compared with a client's app_version character by character." }),
+  released_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the request if absent." })),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "ProductVersionCreateRequest" })

@@ -1,0 +1,201 @@
+/** API keys for some products: how they are made and changed, and what happens as products, customers and licenses come and go. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
+import { code, idsIn, makeKey, makeLicense, makeProduct, tokenFor } from "../../support/http/ProductTokens.ts"
+import { startServer, TestServer } from "../../support/http/TestServer.ts"
+
+const keys = "/api/v1/api-keys"
+
+const makeCustomer = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  return (yield* client.customers.create({ payload: { name: "Customer", code: code(), email: "a@example.com" } })).id
+})
+
+layer(TestServer.layer, { timeout: "1 minute" })("API keys for some products", (it) => {
+  it.effect("show their products in every response, in /me and in their events", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const [a, b] = [yield* makeProduct, yield* makeProduct]
+      const { api_key, token } = yield* makeKey([a.id, b.id], ["license:read"])
+      const path = `${keys}/${api_key.id}`
+      const me = send({ path: "/api/v1/me", headers: { authorization: `Bearer ${token}` } })
+      assert.deepInclude(assertAnswered(yield* me, 200), { product_ids: [a.id, b.id], scopes: ["license:read"] })
+      assert.deepInclude(assertAnswered(yield* send({ path }), 200), {
+        product_ids: [a.id, b.id],
+        scopes: ["license:read"]
+      })
+      const narrowed = yield* send({ method: "PATCH", path, body: { product_ids: [b.id] } })
+      assert.deepInclude(assertAnswered(narrowed, 200), { product_ids: [b.id] })
+      assert.deepInclude(assertAnswered(yield* me, 200), { product_ids: [b.id] })
+      const cleared = yield* send({ method: "PATCH", path, body: { product_ids: null } })
+      assert.notProperty(assertAnswered(cleared, 200), "product_ids")
+      assert.notProperty(assertAnswered(yield* me, 200), "product_ids")
+      const { items } = yield* client.events.list({ query: { resource_id: api_key.id } })
+      assert.deepStrictEqual(
+        items.map(
+          ({ metadata }) => metadata["product_ids"] ?? (metadata["changes"] as { product_ids: unknown }).product_ids
+        ),
+        [{ old: [b.id], new: null }, { old: [a.id, b.id], new: [b.id] }, [a.id, b.id]]
+      )
+    })
+  )
+
+  it.effect("have bodies refused that must not be parsed, before their ids are looked up", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const { headers } = yield* tokenFor(yield* makeProduct)
+      for (const body of ['{"h":[],"\\\\":0}', `{"a":${"[".repeat(5_000)}${"]".repeat(5_000)}}`]) {
+        const request = { method: "POST", path: "/api/v1/licenses", body: Buffer.from(body) } as const
+        const answer = yield* send({ ...request, headers: { ...headers, "content-type": "application/json" } })
+        assertRefused(answer, 400, "INVALID_JSON")
+      }
+    })
+  )
+
+  it.effect("are refused the first foreign id of a body, behind thousands of their own", () =>
+    Effect.gen(function* () {
+      const [own, foreign] = [yield* makeProduct, yield* makeProduct]
+      const { ask } = yield* tokenFor(own)
+      const licenses: Array<object> = Array.from({ length: 1_100 }, () => ({
+        product_id: own.id,
+        policy_id: own.policy,
+        metadata: { product_id: foreign.id }
+      }))
+      licenses[1_050] = { product_id: own.id, policy_id: own.policy, features: [{}, { feature_id: "feat_x" }] }
+      licenses[1_060] = { product_id: foreign.id, policy_id: foreign.policy }
+      const answer = yield* ask("POST", "/licenses/batch", { licenses })
+      assertRefused(answer, 404, "NOT_FOUND", "licenses[1050].features[1].feature_id")
+      licenses[1_050] = { product_id: own.id, policy_id: own.policy }
+      assertRefused(yield* ask("POST", "/licenses/batch", { licenses }), 404, "NOT_FOUND", "licenses[1060].product_id")
+      licenses[1_060] = { product_id: own.id, policy_id: "", customer_id: null }
+      // All are the token's own, so that the body is decoded.
+      assertRefused(yield* ask("POST", "/licenses/batch", { licenses }), 422, "VALIDATION_ERROR", "licenses")
+    })
+  )
+
+  it.effect("are refused with admin, without or with too many products, with one twice, and with an unknown one", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const { id } = yield* makeProduct
+      const create = (body: object) => send({ method: "POST", path: keys, body: { name: "wrong", ...body } })
+      for (const scopes of [{}, { scopes: ["admin"] }, { scopes: ["license:read", "admin"] }])
+        assertRefused(yield* create({ ...scopes, product_ids: [id] }), 422, "VALIDATION_ERROR", "product_ids")
+      const limited = { scopes: ["license:read"] }
+      for (const product_ids of [[], [id, id], Array.from({ length: 101 }, (_, index) => `prod_${index}`)])
+        assertRefused(yield* create({ ...limited, product_ids }), 422, "VALIDATION_ERROR", "product_ids")
+      assertRefused(yield* create({ ...limited, product_ids: [id, "prod_none"] }), 404, "NOT_FOUND", "product_ids[1]")
+      assertRefused(yield* create({ ...limited, product_ids: null }), 400, "INVALID_JSON", "product_ids")
+      const { api_key } = yield* makeKey([id], ["license:read"])
+      const patch = (body: object) => send({ method: "PATCH", path: `${keys}/${api_key.id}`, body })
+      assertRefused(yield* patch({ scopes: ["admin"] }), 422, "VALIDATION_ERROR", "product_ids")
+      assertRefused(yield* patch({ product_ids: ["prod_none"] }), 404, "NOT_FOUND", "product_ids[0]")
+      assertAnswered(yield* patch({ scopes: ["admin"], product_ids: null }), 200)
+      assertRefused(yield* patch({ product_ids: [id] }), 422, "VALIDATION_ERROR", "product_ids")
+    })
+  )
+
+  it.effect("have no scope for a node of the previous version, which does not know the limit", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { api_key } = yield* makeKey([(yield* makeProduct).id], ["license:read"])
+      assert.deepStrictEqual(yield* sql`SELECT scopes FROM api_keys WHERE id = ${api_key.id}`, [{ scopes: [] }])
+    })
+  )
+
+  it.effect("see nothing once their last product is deleted", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const product = yield* client.products.create({ payload: { name: "Gone", code: code() } })
+      const { api_key, ask } = yield* tokenFor(product)
+      assert.deepStrictEqual(idsIn((yield* ask("GET", "/products")).json), [product.id])
+      yield* client.products.delete({ params: { id: product.id } })
+      for (const path of ["/products", "/customers", "/licenses", "/devices"])
+        assert.deepStrictEqual(idsIn((yield* ask("GET", path)).json), [], path)
+      assertRefused(yield* ask("GET", `/products/${product.id}`), 404, "NOT_FOUND", "id")
+      assert.deepStrictEqual((yield* client["api-keys"].get({ params: { id: api_key.id } })).product_ids, [product.id])
+    })
+  )
+
+  it.effect("are limited on every node, and another node learns a change of the limit", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { send } = yield* startServer()
+      const [a, b] = [yield* makeProduct, yield* makeProduct]
+      const { api_key, headers } = yield* tokenFor(a)
+      const there = (id: string) => send({ path: `/api/v1/products/${id}`, headers })
+      assertAnswered(yield* there(a.id), 200)
+      assertRefused(yield* there(b.id), 404, "NOT_FOUND")
+      yield* client["api-keys"].update({ params: { id: api_key.id }, payload: { product_ids: [b.id] } })
+      yield* Effect.repeat(there(b.id), { until: ({ status }) => status === 200 })
+      assertRefused(yield* there(a.id), 404, "NOT_FOUND")
+    })
+  )
+})
+
+layer(TestServer.layer, { timeout: "1 minute" })("A customer of two products", (it) => {
+  it.effect("is seen and changed by a token for one, with the licenses of that product", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const [a, b] = [yield* makeProduct, yield* makeProduct]
+      const [shared, foreign] = [yield* makeCustomer, yield* makeCustomer]
+      const { id: own } = yield* makeLicense(a, { customer_id: shared })
+      yield* makeLicense(b, { customer_id: shared })
+      yield* makeLicense(b, { customer_id: foreign })
+      const { ask } = yield* tokenFor(a)
+      assert.deepStrictEqual(idsIn((yield* ask("GET", "/customers?include_total=true")).json), [shared])
+      assert.deepStrictEqual(idsIn((yield* ask("GET", `/licenses?customer_id=${shared}`)).json), [own])
+      assertAnswered(yield* ask("PATCH", `/customers/${shared}`, { name: "Renamed" }), 200)
+      assertRefused(yield* ask("PATCH", `/customers/${foreign}`, { name: "Renamed" }), 404, "NOT_FOUND", "id")
+      assertRefused(yield* ask("DELETE", `/customers/${shared}`), 409, "RESOURCE_IN_USE")
+      const summary = yield* ask("GET", `/reports/customer-summary?customer_id=${shared}`)
+      assert.deepInclude(assertAnswered(summary, 200), { licenses: { total: 1, by_status: { active: 1 } } })
+      // Its name and address are found; the licenses are those of the product.
+      const found = (yield* ask("GET", "/search?q=a@example.com")).json as {
+        data: Record<string, ReadonlyArray<{ id: string }>>
+      }
+      assert.deepStrictEqual(
+        found.data["customers"]!.map(({ id }) => id),
+        [shared]
+      )
+      assert.deepStrictEqual(
+        found.data["licenses"]!.map(({ id }) => id),
+        [own]
+      )
+      // With its last license of the product the customer is gone for the token.
+      yield* client.licenses.transfer({ params: { id: own }, payload: { customer_id: foreign } })
+      assertRefused(yield* ask("GET", `/customers/${shared}`), 404, "NOT_FOUND", "id")
+      assertAnswered(yield* ask("GET", `/customers/${foreign}`), 200)
+    })
+  )
+
+  it.effect("shows the custom field values of one product only", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const [a, b] = [yield* makeProduct, yield* makeProduct]
+      const customer = yield* makeCustomer
+      yield* makeLicense(a, { customer_id: customer })
+      const fields = yield* Effect.forEach([a, b], ({ id }) =>
+        client["custom-fields"].create({
+          params: { id },
+          payload: { resource_type: "customer", code: "field", name: "Field", value_type: "string" }
+        })
+      )
+      for (const { id } of fields)
+        yield* client["custom-fields"].setCustomerValue({
+          params: { id: customer, field_id: id },
+          payload: { string_value: "value" }
+        })
+      const { ask } = yield* tokenFor(a)
+      const { json } = yield* ask("GET", `/customers/${customer}/custom-fields`)
+      assert.deepStrictEqual(
+        (json as { data: ReadonlyArray<{ definition_id: string }> }).data.map(({ definition_id }) => definition_id),
+        [fields[0]!.id]
+      )
+      const events = (yield* ask("GET", `/events?resource_id=${customer}&event_type=custom_field_value.set`)).text
+      assert.include(events, fields[0]!.id)
+      assert.notInclude(events, fields[1]!.id)
+    })
+  )
+})

@@ -1,0 +1,18 @@
+/** The console, built from the sources as they are now. */
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { Effect, Layer } from "effect"
+import { ConsoleFolder } from "../../../../src/edge/documents/publishing/ConsoleHttp.ts"
+import { builtOnce, run } from "../../../support/processes/BuiltOnce.ts"
+
+const root = fileURLToPath(new URL("../../../..", import.meta.url))
+
+/** The folder of its files, which other test files read, too. */
+export const build = builtOnce("console", ["src", "infra/scripts/console.mjs"], (folder) =>
+  run(root, process.execPath, ["infra/scripts/console.mjs", folder])
+)
+
+/** The service below serves it. */
+export const builtConsole = Layer.effect(
+  ConsoleFolder,
+  Effect.map(build, (folder) => pathToFileURL(`${folder}/`))
+)

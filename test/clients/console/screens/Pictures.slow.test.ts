@@ -1,0 +1,103 @@
+/**
+ * Every screen with half a year of believable data, light and dark, on a desk and on a phone. `npm run pictures` saves a picture of each,
+ * and `npm run pictures:docs` the four in docs/pictures.
+ */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { LicenseStatus } from "../../../../src/licensing/model/License.ts"
+import { type Look, type Person, withPerson } from "../browser/Browser.ts"
+import { nameOf, type Screen, screens } from "../browser/Screens.ts"
+import { countOf, exampleLayer, makeExample } from "../example/Example.ts"
+
+const minutes = 15 * 60_000
+
+/** Where pictures of all screens are saved, if a folder is named. */
+const folder = process.env["CONSOLE_PICTURES"]
+const isForDocs = process.env["CONSOLE_PICTURES_DOCS"] === "true"
+const docs = fileURLToPath(new URL("../../../../docs/pictures/", import.meta.url))
+
+/** Screens in the documents, with the look in which they are there. */
+const inDocs: Readonly<Record<string, string>> = {
+  overview: "light-desk",
+  licenses: "light-desk",
+  "licenses-one": "light-desk",
+  products: "dark-desk"
+}
+const bytesMax = 150_000
+
+const looks = [
+  { name: "light-desk" },
+  { name: "dark-desk", dark: true },
+  { name: "light-tablet", width: 1024 },
+  { name: "light-phone", width: 390 },
+  { name: "dark-phone", dark: true, width: 390 }
+] satisfies ReadonlyArray<Look & { readonly name: string }>
+
+const save = async (person: Person, name: string, look: string) => {
+  await person.isLoaded()
+  if (folder !== undefined) {
+    mkdirSync(folder, { recursive: true })
+    await person.page.screenshot({ path: join(folder, `${name}-${look}.png`), fullPage: true })
+  }
+  if (!isForDocs || inDocs[name] !== look) return
+  mkdirSync(docs, { recursive: true })
+  const bytes = await webpOf(person, await person.page.screenshot())
+  assert.isAtMost(bytes.length, bytesMax)
+  writeFileSync(join(docs, `${name}.webp`), bytes)
+}
+
+/** The browser itself writes the format that is a third as large, on a page without the console's security policy. */
+const webpOf = async (person: Person, png: Buffer): Promise<Buffer> => {
+  const page = await person.page.context().newPage()
+  const url = await page.evaluate(`(async () => {
+    const image = new Image()
+    image.src = "data:image/png;base64,${png.toString("base64")}"
+    await image.decode()
+    const canvas = document.createElement("canvas")
+    Object.assign(canvas, { width: image.width, height: image.height })
+    canvas.getContext("2d").drawImage(image, 0, 0)
+    return canvas.toDataURL("image/webp", 0.9)
+  })()`)
+  await page.close()
+  return Buffer.from((url as string).split(",")[1]!, "base64")
+}
+
+const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>) => {
+  const wide: Array<string> = []
+  const examine = (screen: string) =>
+    person.inLooks(looks, async ({ name }) => {
+      await save(person, screen, name)
+      if ((await person.overflow()) > 0) wide.push(`${screen}, ${name}`)
+    })
+  for (const screen of all) {
+    await person.opens(...screen)
+    await examine(nameOf(screen))
+  }
+  await person.opens("/api-keys", "API keys")
+  await person.click("New API key")
+  await examine("dialog")
+  await person.press("Escape")
+  await person.click("Sign out")
+  await person.seesHeading("Licensing console")
+  await examine("sign-in")
+  assert.deepStrictEqual(wide, [])
+}
+
+layer(exampleLayer, { timeout: minutes })("The console of a vendor with a history", (it) => {
+  it.effect(
+    "shows licenses in all states, and no screen is too wide: light and dark, on a desk and on a phone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* makeExample
+        const all = yield* screens
+        for (const status of LicenseStatus.literals)
+          yield* Effect.repeat(countOf(status), { until: (count) => count > 0 })
+        assert.isAtLeast(yield* countOf("active"), 50)
+        yield* withPerson(skip, (person) => lookAtAll(person, all))
+      }).pipe(Effect.scoped),
+    minutes
+  )
+})

@@ -1,0 +1,231 @@
+/** Every screen: what assistive technology finds wrong with it, light and dark, on a desk and on a phone; and how people sign in. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { atConsole, consoleLayer, looks, type Person, withPerson } from "../browser/Browser.ts"
+import { focused, stepTo } from "../browser/MenuSteps.ts"
+import { recordPurchase } from "../browser/Purchase.ts"
+import { nameOf, type Screen, screens } from "../browser/Screens.ts"
+
+const minutes = 10 * 60_000
+
+/** One record of each kind. */
+const prepare = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  const customer = yield* client.customers.create({
+    payload: { name: "Ada Lovelace", code: "ada", email: "ada@example.com" }
+  })
+  const license = yield* issue(
+    { max_floating_users: 3, max_activations: 0 },
+    { customer_id: customer.id, customer_name: "Ada" }
+  )
+  const params = { id: license.id }
+  const { policy_id } = yield* client.licenses.get({ params })
+  const product = { id: license.product_id }
+  yield* client.products.update({ params: product, payload: { name: "Editor" } })
+  yield* client.policies.update({ params: { id: policy_id }, payload: { name: "Team" } })
+  const feature = yield* client.features.create({ params: product, payload: { name: "Renders", code: "renders" } })
+  yield* client.policies.setFeature({ params: { id: policy_id, feature_id: feature.id }, payload: {} })
+  yield* client.licenses.assignFeature({ params, payload: { feature_id: feature.id, max_consumptions: 100 } })
+  yield* license.runtime.activate({ payload: { fingerprint: "m-1", hostname: "ada-laptop", os: "Debian 13" } })
+  yield* license.runtime.checkout({ payload: { fingerprint: "m-2", hostname: "ada-desk" } })
+  yield* client["api-keys"].create({ payload: { name: "Support", scopes: ["license:read", "device:write"] } })
+  yield* client.webhooks.create({ payload: { name: "Billing", url: "https://hooks.example.com/licensing" } })
+  yield* recordPurchase({ product: license.product_id, customer: customer.id })
+  yield* license.runtime.consume({ payload: { fingerprint: "m-1", feature_code: "renders", event_id: "1", amount: 7 } })
+  yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", format: "csv" } })
+})
+
+/** Looks at every screen in each look, and at one dialog. */
+const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>) => {
+  const found: Array<string> = []
+  const examine = (name: string) =>
+    person.inLooks(looks, async (look) => {
+      const where = `${name}, ${JSON.stringify(look)}`
+      found.push(...(await person.violations()).map((violation) => `${where}: ${violation}`))
+      const pixels = await person.overflow()
+      if (pixels > 0) found.push(`${where} is ${pixels} pixels too wide`)
+    })
+  for (const screen of all) {
+    await person.opens(...screen)
+    await examine(nameOf(screen))
+  }
+  await person.click("New webhook")
+  await examine("dialog")
+  assert.deepStrictEqual(found, [])
+}
+
+layer(consoleLayer, { timeout: minutes })("The console", (it) => {
+  it.effect(
+    "has no screen that axe finds fault with: light, dark, and on a phone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* prepare
+        const all = yield* screens
+        yield* withPerson(skip, (person) => lookAtAll(person, all))
+      }),
+    minutes
+  )
+
+  it.effect(
+    "is the same when it is opened in the dark or on a phone, not only changed to that",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { product_id } = yield* issue({}, { customer_name: "Barbara Liskov" })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            for (const [path, heading] of [
+              ["", "Overview"],
+              ["/licenses", "Licenses"],
+              [`/licenses/new?product_id=${product_id}`, "Issue a license"],
+              ["/reports", "Usage"]
+            ] as const) {
+              await person.opens(path, heading)
+              assert.deepStrictEqual(await person.violations(), [], heading)
+              assert.strictEqual(await person.overflow(), 0, heading)
+            }
+          },
+          { dark: true, width: 390 }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
+    "signs in with a token that the service accepts, and keeps it in memory unless asked to",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { adminToken } = yield* TestServer
+        yield* atConsole(
+          skip,
+          async (person) => {
+            assert.deepStrictEqual(await person.violations(), [])
+            await person.fill("API token", "no token")
+            await person.press("Enter")
+            await person.page.locator("[aria-invalid]").waitFor()
+            // The browser itself reports the refused request.
+            person.problems.length = 0
+            await person.fill("API token", adminToken)
+            await person.press("Enter")
+            await person.seesHeading("Overview")
+            assert.strictEqual(await person.page.evaluate("sessionStorage.length + localStorage.length"), 0)
+            assert.strictEqual(await person.page.evaluate("document.cookie"), "")
+            await person.page.reload()
+            await person.seesHeading("Licensing console")
+          },
+          { token: "" }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
+    "offers only what the token may do, and signs out with a sentence once it is revoked",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { api_key, token } = yield* client["api-keys"].create({
+          payload: { name: "Reader", scopes: ["license:read"] }
+        })
+        const { id } = yield* issue({}, { customer_name: "Grace Hopper" })
+        yield* atConsole(
+          skip,
+          async (person) => {
+            const links = await person.page
+              .getByRole("navigation", { name: "Main" })
+              .getByRole("link")
+              .allTextContents()
+            assert.deepStrictEqual(links, ["Overview", "Licenses", "Devices", "Customers"])
+            await person.opens(`/licenses/${id}`, "Grace Hopper")
+            assert.strictEqual(await person.page.getByRole("button", { name: "Suspend" }).count(), 0)
+            await Effect.runPromise(client["api-keys"].delete({ params: { id: api_key.id } }))
+            await person.page.reload()
+            await person.sees("You are signed out.")
+            person.problems.length = 0
+          },
+          { token }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
+    "says what is wrong beside its field, in words that name no field of the API",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id } = yield* issue({}, { customer_name: "Alan Turing" })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, "Alan Turing")
+          await person.click("Extend")
+          await person.fill("Or until the end of", "2020-01-01")
+          await person.press("Enter")
+          const fault = person.page.locator("dialog .fault").first()
+          const text = (await fault.textContent()) ?? ""
+          assert.notMatch(text, /_/)
+          assert.include(text, "“")
+          assert.deepStrictEqual(await person.violations(), [])
+          person.problems.length = 0
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "tells who edits a record that somebody else changed the same field meanwhile, and keeps the other's fields",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id } = yield* client.customers.create({ payload: { name: "Linus", code: "linus" } })
+        const params = { id }
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/customers/${id}`, "Linus")
+          await person.click("Edit")
+          await Effect.runPromise(
+            client.customers.update({ params, payload: { name: "Linus T.", email: "linus@example.com" } })
+          )
+          await person.fill("Name", "Linus Torvalds")
+          await person.press("Enter")
+          await person.sees("Somebody else changed this meanwhile: it is now Linus T.")
+          await person.press("Enter")
+          await person.isDone()
+          await person.seesHeading("Linus Torvalds")
+        })
+        const { email, name } = yield* client.customers.get({ params })
+        assert.deepStrictEqual([name, email], ["Linus Torvalds", "linus@example.com"])
+      }),
+    minutes
+  )
+
+  it.effect(
+    "is used with the keyboard alone, and shows instants in the reader's zone with UTC beside",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* issue({}, { customer_name: "Edsger Dijkstra" })
+        yield* atConsole(skip, async (person) => {
+          await person.press("/")
+          await person.page.keyboard.type("edsger")
+          await person.press("Enter")
+          await person.seesHeading("Edsger Dijkstra")
+          assert.strictEqual(await person.page.evaluate("document.activeElement.id"), "content")
+          await person.page.getByRole("button", { name: "More" }).focus()
+          await person.press("Enter")
+          await person.page.getByRole("button", { name: "Suspend" }).waitFor()
+          await person.press("Escape")
+          assert.strictEqual(await focused(person), "More")
+          await person.press("Enter")
+          await stepTo(person, "Suspend")
+          await person.press("Enter")
+          await person.page.locator("dialog[open]").waitFor()
+          await person.press("Escape")
+          await person.isDone()
+          assert.strictEqual(await focused(person), "More")
+          const time = person.page.locator("time").first()
+          assert.match((await time.getAttribute("title")) ?? "", /UTC$/)
+          assert.match((await time.getAttribute("datetime")) ?? "", /Z$/)
+        })
+      }),
+    minutes
+  )
+})

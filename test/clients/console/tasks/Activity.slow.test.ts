@@ -1,0 +1,138 @@
+/** The console's feeds: new entries appear by themselves, unless somebody reads further down or the tab is hidden. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { atConsole, consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+
+const minutes = 5 * 60_000
+
+let customers = 0
+
+const addCustomer = Effect.flatMap(TestServer, ({ client }) => {
+  const code = `c-${++customers}`
+  return client.customers.create({ payload: { name: `Customer ${customers}`, code } })
+})
+
+/** Counts the requests of a feed. */
+const countRequests = (person: Person) => {
+  const counted = { requests: 0 }
+  person.page.on("request", (request) => {
+    if (/\/api\/v1\/(activities|events)\?/.test(request.url())) counted.requests++
+  })
+  return counted
+}
+
+const hide = (state: "hidden" | "visible") =>
+  `Object.defineProperty(document, "visibilityState", { value: "${state}", configurable: true });
+   document.dispatchEvent(new Event("visibilitychange"))`
+
+layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
+  it.effect(
+    "shows a new entry without a reload, announces it, and opens it to its facts",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const services = yield* Effect.context<TestServer>()
+        const add = () => Effect.runPromiseWith(services)(addCustomer)
+        yield* atConsole(skip, async (person) => {
+          await person.click("Activity", "link")
+          await person.seesHeading("Activity")
+          await person.sees("Live: new entries appear by themselves.")
+          const { id } = await add()
+          await person.page.getByRole("status").getByText("1 new entry since you opened it.").waitFor()
+          await person.click("customer create")
+          await person.page.getByRole("link", { name: id }).first().waitFor()
+          await person.sees("Paused while you read.")
+          // The event has what was recorded.
+          await person.page.locator(".recorded").getByText("Customer 1", { exact: true }).waitFor()
+          assert.match(person.page.url(), /open=\d+/)
+          const number = person.page.locator(".opened a").filter({ hasText: /^\d+$/ })
+          const sequence = await number.textContent()
+          await number.click()
+          await person.sees("Earlier entries.")
+          await person.page.reload()
+          await person.page.locator(".opened").getByText(sequence!, { exact: true }).waitFor()
+          await person.page.getByRole("link", { name: id }).first().click()
+          await person.seesHeading("Customer 1")
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "reads nothing while its reader is further down, while the tab is hidden, and while it is paused",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const services = yield* Effect.context<TestServer>()
+        const add = () => Effect.runPromiseWith(services)(addCustomer)
+        yield* Effect.repeat(addCustomer, { times: 60 })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            await person.page.clock.install()
+            await person.opens("/activity?feed=events", "Activity")
+            await person.sees("Live: new entries appear by themselves.")
+            const counted = countRequests(person)
+            const staysQuiet = async (state: string) => {
+              await person.sees(state)
+              // A read that had begun before may still end.
+              await person.page.waitForLoadState("networkidle")
+              counted.requests = 0
+              await person.page.clock.runFor(60_000)
+              assert.strictEqual(counted.requests, 0, state)
+            }
+            await person.page.evaluate("scrollTo(0, 900)")
+            await staysQuiet("Paused while you read.")
+            await add()
+            await person.click("Go to the newest")
+            await person.sees(/^Live: /)
+            await person.page.clock.runFor(4_000)
+            await person.sees(/1 new entry/)
+            await person.page.evaluate(hide("hidden"))
+            await staysQuiet("Paused while you read.")
+            await person.page.evaluate(hide("visible"))
+            await person.sees(/^Live: /)
+            await person.click("Pause")
+            await staysQuiet("Paused.")
+            await add()
+            await person.click("Continue")
+            await person.page.clock.runFor(4_000)
+            await person.sees(/2 new entries/)
+            await person.click("Earlier")
+            await person.page.locator("tbody tr").nth(60).waitFor({ state: "attached" })
+          },
+          { movesClock: true }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
+    "narrows the feed by result, product and license, in its address",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const license = yield* issue({}, { customer_name: "Ada" })
+        const other = yield* issue()
+        yield* license.runtime.activate({ payload: { fingerprint: "m-1" } })
+        yield* Effect.ignore(license.runtime.activate({ payload: { fingerprint: "m-2" } }))
+        yield* client.products.update({ params: { id: license.product_id }, payload: { name: "Editor" } })
+        yield* withPerson(skip, async (person) => {
+          await person.opens("/activity", "Activity")
+          await person.choose("Product", "Editor")
+          await person.page.getByText(other.id).first().waitFor({ state: "detached" })
+          await person.choose("Result", "Refused")
+          await person.sees("activation limit reached")
+          assert.strictEqual(await person.page.locator("tbody tr").count(), 1)
+          assert.include(person.page.url(), "result_class=refused")
+          await person.fill("License’s id", other.id)
+          await person.press("Enter")
+          await person.sees("Nothing matches.")
+          await person.choose("Show", "What has changed")
+          await person.choose("What", "License activated")
+          await person.page.getByRole("link", { name: license.id }).first().waitFor()
+        })
+      }),
+    minutes
+  )
+})

@@ -1,0 +1,76 @@
+/** API keys at the console: what they may do, for which products, and until when. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+
+const minutes = 5 * 60_000
+const dayMillis = 86_400_000
+
+const rowOf = (person: Person, name: string) => person.page.getByRole("row", { name: new RegExp(`^${name}`) })
+
+layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
+  it.effect(
+    "an API key is limited to products, unless it may do everything, and the limit is lifted again",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const product = yield* client.products.create({ payload: { name: "Editor", code: "editor" } })
+        yield* client.products.create({ payload: { name: "Viewer", code: "viewer" } })
+        const keys = Effect.map(client["api-keys"].list({ query: {} }), ({ items }) => items)
+        const before = (yield* keys).length
+        yield* withPerson(skip, async (person) => {
+          await person.opens("/api-keys", "API keys")
+          await person.click("New API key")
+          await person.fill("Name", "Reseller")
+          await person.page.getByLabel("Editor").check()
+          await person.page.getByLabel("Do everything").check()
+          await person.press("Enter")
+          const fault = person.page.locator("dialog .fault")
+          await fault.waitFor()
+          assert.include(await fault.textContent(), "cannot be limited to products")
+          assert.deepStrictEqual(await person.violations(), [])
+          assert.lengthOf(await Effect.runPromise(keys), before)
+          await person.page.getByLabel("Do everything").uncheck()
+          await person.press("Enter")
+          assert.match((await person.page.locator(".secret").textContent()) ?? "", /^lsm_/)
+          await person.click("Close")
+          await person.click("Leave")
+          await person.isDone()
+          assert.include(await rowOf(person, "Reseller").textContent(), "read licenses" + "only for Editor")
+          const limited = (await Effect.runPromise(keys)).find(({ name }) => name === "Reseller")
+          assert.deepStrictEqual(limited?.product_ids, [product.id])
+          await person.click("Edit Reseller")
+          await person.page.getByLabel("Editor").uncheck()
+          await person.click("Edit")
+          await person.isDone()
+          await person.page.getByText("only for Editor").waitFor({ state: "detached" })
+        })
+        const lifted = (yield* keys).find(({ name }) => name === "Reseller")
+        assert.notProperty(lifted, "product_ids")
+        assert.deepStrictEqual(lifted?.scopes, ["license:read"])
+      }),
+    minutes
+  )
+
+  it.effect(
+    "API keys that expire within two weeks are marked",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        for (const [name, days] of [
+          ["Soon", 13],
+          ["Later", 15]
+        ] as const) {
+          const expires_at = Date.now() + days * dayMillis
+          yield* client["api-keys"].create({ payload: { name, scopes: ["license:read"], expires_at } })
+        }
+        yield* withPerson(skip, async (person) => {
+          await person.opens("/api-keys", "API keys")
+          assert.include(await rowOf(person, "Soon").textContent(), "Expires soon")
+          assert.notInclude(await rowOf(person, "Later").textContent(), "expires soon")
+        })
+      }),
+    minutes
+  )
+})

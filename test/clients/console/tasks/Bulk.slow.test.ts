@@ -1,0 +1,257 @@
+/** Many licenses at once: chosen in the list and changed, with what failed and why; and issued in a batch. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+
+const minutes = 5 * 60_000
+
+let products = 0
+
+/** A product with so many licenses. */
+const prepare = Effect.fnUntraced(function* (count: number) {
+  const { client } = yield* TestServer
+  const name = `Bulk ${++products}`
+  const product = yield* client.products.create({ payload: { name, code: `bulk-${products}` } })
+  const policy = yield* client.policies.create({
+    params: { id: product.id },
+    payload: { name: `Team ${products}`, code: "team", license_type: "subscription", duration_days: 30 }
+  })
+  const batch = Array.from({ length: count }, (_, index) => ({
+    product_id: product.id,
+    policy_id: policy.id,
+    customer_name: `${name} customer ${index + 1}`
+  }))
+  const issued = count === 0 ? { licenses: [] } : yield* client.licenses.createBatch({ payload: { licenses: batch } })
+  const all = client.licenses.list({ query: { product_id: product.id, limit: 200 } })
+  const revoke = (id: string) => client.licenses.revoke({ params: { id } })
+  return { name, policy, product, ids: issued.licenses.map(({ license }) => license.id), all, revoke }
+})
+
+const countBy = <A extends { readonly status: string }>(items: ReadonlyArray<A>, status: string) =>
+  items.filter((each) => each.status === status).length
+
+const downloaded = async (person: Person, click: () => Promise<void>) => {
+  const download = person.page.waitForEvent("download")
+  await click()
+  return Buffer.concat(await (await (await download).createReadStream()).toArray()).toString()
+}
+
+/** The browser reports refused requests itself. */
+const forgive = (person: Person) => {
+  person.problems.splice(0, person.problems.length, ...person.problems.filter((text) => !text.includes("status of 4")))
+}
+
+layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
+  it.effect(
+    "60 are suspended at once; what fails is listed with its reason, and the rest can be undone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { all, ids, name, product, revoke } = yield* prepare(60)
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.page.getByLabel("Choose all on this page").check()
+          await person.sees("50 licenses chosen")
+          await person.click("Choose all 60 that match")
+          await person.sees("60 licenses chosen")
+          await person.click("Suspend")
+          await person.sees("60 licenses will stop working at once")
+          // Somebody else revokes three of them meanwhile.
+          for (const id of ids.slice(0, 3)) await Effect.runPromise(revoke(id))
+          await person.click("Suspend 60 licenses")
+          await person.sees("57 licenses are suspended. 3 failed.")
+          await person.sees(`${name} customer 2`)
+          assert.strictEqual(await person.page.locator("dialog tbody tr").count(), 3)
+          assert.match((await person.page.locator("dialog tbody td").first().textContent()) ?? "", /revoked/)
+          const file = await downloaded(person, () => person.click("Save the failed as CSV"))
+          assert.strictEqual(file.trim().split("\r\n").length, 4)
+          await person.click("Try the failed again")
+          await person.sees("57 licenses are suspended. 3 failed.")
+          forgive(person)
+        })
+        const { items } = yield* all
+        assert.deepStrictEqual([countBy(items, "suspended"), countBy(items, "revoked")], [57, 3])
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses?product_id=${product.id}&status=suspended`, "Licenses")
+          await person.page.getByLabel("Choose all on this page").check()
+          await person.click("Choose all 57 that match")
+          await person.click("Reinstate")
+          await person.click("Reinstate 57 licenses")
+          await person.sees("57 licenses are reinstated.")
+          await person.click("Undo")
+          await person.sees("57 licenses are as before.")
+          await person.click("Close")
+          await person.page.getByText(/licenses chosen$/).waitFor({ state: "detached" })
+          assert.strictEqual(await person.page.getByRole("checkbox", { checked: true }).count(), 0)
+        })
+        assert.strictEqual(countBy((yield* all).items, "suspended"), 57)
+      }),
+    minutes
+  )
+
+  it.effect(
+    "chosen rows stay chosen on the next page, and are extended and exported",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { all, product } = yield* prepare(52)
+        const before = yield* all
+        const sumOf = ({ items }: typeof before) => items.reduce((sum, { expires_at = 0 }) => sum + expires_at, 0)
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.page.locator("tbody input[type=checkbox]").first().check()
+          await person.click("Next page", "link")
+          await person.page.locator("tbody tr").nth(2).waitFor({ state: "detached" })
+          await person.page.locator("tbody input[type=checkbox]").first().check()
+          await person.sees("2 licenses chosen")
+          const file = await downloaded(person, () => person.click("Export chosen as CSV"))
+          assert.strictEqual(file.trim().split("\r\n").length, 3)
+          await person.click("Extend")
+          await person.fill("Days to add", "")
+          await person.click("Extend 2 licenses")
+          await person.sees(/Expected exactly one of/)
+          await person.fill("Days to add", "10")
+          await person.click("Extend 2 licenses")
+          await person.sees("2 licenses are extended.")
+          assert.strictEqual(sumOf(await Effect.runPromise(all)) - sumOf(before), 2 * 10 * 86_400_000)
+          await person.click("Undo")
+          await person.sees("2 licenses are as before.")
+        })
+        assert.strictEqual(sumOf(yield* all), sumOf(before))
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a run waits when the service accepts no more requests, and is stopped",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { all, product } = yield* prepare(12)
+        yield* withPerson(skip, async (person) => {
+          let sent = 0
+          let seconds = "3600"
+          await person.page.route("**/suspend", (route) =>
+            ++sent > 6 && seconds !== "0"
+              ? route.fulfill({
+                  status: 429,
+                  headers: { "retry-after": seconds },
+                  json: {
+                    error: { code: "RATE_LIMITED", message: "Too many requests." },
+                    meta: { request_id: "req_limited0", timestamp: "2026-01-01T00:00:00.000Z" }
+                  }
+                })
+              : route.continue()
+          )
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.page.getByLabel("Choose all on this page").check()
+          await person.click("Suspend")
+          await person.click("Suspend 12 licenses")
+          await person.sees(/accepts no more requests/)
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Stop")
+          await person.sees("6 licenses are suspended. 6 were not changed.")
+          seconds = "0"
+          await person.click("Continue with the rest")
+          await person.sees("12 licenses are suspended.")
+          forgive(person)
+        })
+        assert.strictEqual(countBy((yield* all).items, "suspended"), 12)
+      }),
+    minutes
+  )
+
+  it.effect(
+    "axe finds no fault with choosing, asking and results: light, dark, and on a phone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { ids, product, revoke } = yield* prepare(3)
+        yield* revoke(ids[0]!)
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.page.getByLabel("Choose all on this page").check()
+          await person.sees("3 licenses chosen")
+          await person.isFaultless()
+          await person.click("Extend")
+          await person.sees("1 of the 3 chosen will stay as they are")
+          await person.isFaultless()
+          await person.fill("Days to add", "3")
+          await person.page.route("**/renew", (route) => route.abort())
+          await person.click("Extend 2 licenses")
+          await person.sees("0 licenses are extended. 2 failed.")
+          await person.isFaultless()
+          person.problems.length = 0
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a batch is issued for a list of customers: a wrong line is named, the keys are saved, and nobody leaves without them by mistake",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { all, name, policy } = yield* prepare(0)
+        const ownKey = `OWN-KEY-${products}-000000000001`
+        yield* withPerson(skip, async (person) => {
+          await person.opens("/licenses/batch", "Issue a batch")
+          await person.choose("Product", name)
+          await person.choose("Policy", policy.name)
+          await person.click("Issue the batch")
+          await person.sees("It is not said how many licenses to issue: give a number, or the customers.")
+          const good = ["Ada Lovelace, ada@example.com", `"Babbage, Charles",charles@example.com,${ownKey}`]
+          await person.fill("Customers", [good[0], "Grace, no address"].join("\n"))
+          await person.click("Issue the batch")
+          await person.sees(/^Line 2: /)
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.fill("Customers", good.join("\n"))
+          await person.click("Issue the batch")
+          await person.seesHeading("2 licenses issued")
+          await person.sees(ownKey)
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Devices", "link")
+          await person.sees("Leave without the keys?")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Stay")
+          const file = await downloaded(person, () => person.click("Save as CSV"))
+          assert.include(file, `${ownKey},"Babbage, Charles",charles@example.com`)
+          assert.match(file, /LK-[0-9A-Z-]+,Ada Lovelace,ada@example.com/)
+          await person.click("Done", "link")
+          await person.seesHeading("Licenses")
+          assert.notInclude(await person.page.content(), ownKey)
+          forgive(person)
+        })
+        const { items } = yield* all
+        assert.deepStrictEqual(items.map(({ customer_name }) => customer_name).toSorted(), [
+          "Ada Lovelace",
+          "Babbage, Charles"
+        ])
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a batch whose response is lost is not issued twice",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { all, name, policy } = yield* prepare(0)
+        yield* withPerson(skip, async (person) => {
+          let isLost = true
+          await person.page.route("**/licenses/batch", async (route) => {
+            if (route.request().method() !== "POST" || !isLost) return route.continue()
+            await route.fetch()
+            return route.abort()
+          })
+          await person.opens("/licenses/batch", "Issue a batch")
+          await person.choose("Product", name)
+          await person.choose("Policy", policy.name)
+          await person.fill("Number of licenses", "5")
+          await person.click("Issue the batch")
+          await person.sees("The service cannot be reached")
+          isLost = false
+          await person.click("Issue the batch")
+          await person.seesHeading("5 licenses issued")
+          person.problems.length = 0
+        })
+        assert.strictEqual((yield* all).items.length, 5)
+      }),
+    minutes
+  )
+})

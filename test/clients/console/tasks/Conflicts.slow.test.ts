@@ -1,0 +1,74 @@
+/** Two people edit the same record: neither overwrites the other silently. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+
+const minutes = 5 * 60_000
+
+const customer = (code: string) =>
+  Effect.gen(function* () {
+    const { adminToken, baseUrl, client } = yield* TestServer
+    const { id } = yield* client.customers.create({ payload: { code, name: "Ada", email: "ada@example.com" } })
+    const change = async (payload: object) => {
+      const response = await fetch(`${baseUrl}/api/v1/customers/${id}`, {
+        method: "PATCH",
+        headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
+        body: JSON.stringify(payload)
+      })
+      assert.strictEqual(response.status, 200)
+    }
+    return { id, change, now: client.customers.get({ params: { id } }) }
+  })
+
+const beginsEdit = async (person: Person, id: string) => {
+  await person.opens(`/customers/${id}`, "Ada")
+  await person.click("Edit")
+  await person.fill("Name", "Ada Lovelace")
+}
+
+layer(consoleLayer, { timeout: minutes })("Two people who edit the same customer", (it) => {
+  it.effect(
+    "learn of each other's change of the same field, and keep those of other fields",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { change, id, now } = yield* customer("same-field")
+        yield* withPerson(skip, async (person) => {
+          await beginsEdit(person, id)
+          await change({ name: "Countess", email: "countess@example.com" })
+          await person.click("Edit")
+          await person.sees("it is now Countess")
+          await person.click("Edit")
+          await person.isDone()
+        })
+        const { email, name } = yield* now
+        assert.deepStrictEqual({ email, name }, { email: "countess@example.com", name: "Ada Lovelace" })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "learn of it even if it falls between the comparison and the change",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { change, id, now } = yield* customer("at-the-same-moment")
+        yield* withPerson(skip, async (person) => {
+          await beginsEdit(person, id)
+          let isFirst = true
+          await person.page.route(`**/api/v1/customers/${id}`, async (route) => {
+            if (route.request().method() === "PATCH" && isFirst) {
+              isFirst = false
+              await change({ name: "Countess" })
+            }
+            await route.continue()
+          })
+          await person.click("Edit")
+          await person.sees("it is now Countess")
+          // The browser itself reports the refused request.
+          person.problems.splice(0)
+        })
+        assert.strictEqual((yield* now).name, "Countess")
+      }),
+    minutes
+  )
+})

@@ -1,0 +1,167 @@
+/** What people rely on while they edit: links that name one record, and undo. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { atConsole, consoleLayer, type Person } from "../browser/Browser.ts"
+import { prepare } from "../browser/Meanwhile.ts"
+import { withOrder } from "../browser/Purchase.ts"
+
+const minutes = 5 * 60_000
+
+const dialog = (person: Person) => person.page.locator("dialog[open]")
+
+const undo = async (person: Person) => {
+  await person.click("Undo")
+  await person.sees("Undone.")
+}
+
+layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
+  const test = (name: string, ...story: Parameters<typeof withOrder>) => it.effect(name, withOrder(...story), minutes)
+
+  it.effect(
+    "an e-mail links to a customer only if no other has it, also among those that were not suggested",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, product } = yield* prepare(0)
+        const create = (code: string, email: string) =>
+          client.customers.create({ payload: { code, name: `Name ${code}`, email } })
+        yield* create("shared-1", "shared@example.com")
+        // So many newer ones that the first is not suggested.
+        for (let n = 0; n < 20; n++) yield* create(`filler-${n}`, `filler-${n}@example.com`)
+        const second = yield* create("shared-2", "shared@example.com")
+        yield* atConsole(skip, async (person) => {
+          const linked = (value: string) =>
+            person.page.locator(`[name="customer_id"][value="${value}"]`).waitFor({ state: "attached" })
+          const typed = (text: string) =>
+            person.page.getByRole("combobox", { name: "Customer", exact: true }).fill(text)
+          await person.opens(`/licenses/new?product_id=${product.id}`, "Issue a license")
+          await person.page.locator("datalist option[value*='shared-2']").waitFor({ state: "attached" })
+          await typed("shared@example.com")
+          await linked("?")
+          await typed("filler-7@example.com")
+          await person.page.locator("datalist option[value*='filler-7']").waitFor({ state: "attached" })
+          await person.page.waitForFunction(`document.querySelector('[name="customer_id"]').value.startsWith("cust_")`)
+          await typed("shared@")
+          await person.page.locator("datalist option[value*='shared-2']").waitFor({ state: "attached" })
+          await typed(`${second.name} · ${second.email} · ${second.code}`)
+          await linked(second.id)
+        })
+      }),
+    minutes
+  )
+
+  test("the status of an order is taken back together with its licenses", async (person, {
+    client,
+    license,
+    number,
+    order
+  }) => {
+    const now = async () => {
+      const { status } = await Effect.runPromise(client.commerce.getOrder({ params: { id: order.id } }))
+      const { status: ofLicense } = await Effect.runPromise(client.licenses.get({ params: { id: license.id } }))
+      return [status, ofLicense]
+    }
+    await person.opens(`/orders/${order.id}`, `Order ${number}`)
+    await person.click("Change status")
+    await person.choose("Status", "canceled")
+    await person.choose("Its licenses", "are suspended")
+    await person.click("Change status")
+    await person.isDone()
+    await person.sees("The order is canceled, and 1 license is suspended.")
+    assert.deepStrictEqual(await now(), ["canceled", "suspended"])
+    await undo(person)
+    assert.deepStrictEqual(await now(), ["paid", "active"])
+    await person.click(`Refund order ${number}`)
+    await person.click("Refund")
+    await person.isDone()
+    await person.sees("The order is refunded, and 1 license is suspended.")
+    // Somebody else's change since is not taken back.
+    await Effect.runPromise(client.commerce.updateOrder({ params: { id: order.id }, payload: { status: "fulfilled" } }))
+    await person.click("Undo")
+    await person.sees("Not undone. Somebody has changed it again since")
+    assert.deepStrictEqual(await now(), ["fulfilled", "suspended"])
+    await person.page.reload()
+    await person.click("Change status")
+    await person.choose("Status", "canceled")
+    await person.choose("Its licenses", "are revoked")
+    await person.click("Change status")
+    await person.isDone()
+    assert.strictEqual(await person.page.getByRole("button", { name: "Undo" }).count(), 0)
+  })
+
+  test("a subscription that goes on again is canceled again since the same day", async (person, {
+    client,
+    product
+  }) => {
+    const canceled_at = Date.parse("2026-01-05T00:00:00Z")
+    const { id } = await Effect.runPromise(
+      client.commerce.createSubscription({
+        params: { id: product.id },
+        payload: {
+          external_system: "stripe",
+          external_id: "back",
+          status: "canceled",
+          canceled_at,
+          current_period_start: 0,
+          current_period_end: 1
+        }
+      })
+    )
+    await person.opens(`/subscriptions/${id}`, "Subscription back")
+    await person.click("Change status")
+    await person.choose("Status", "active")
+    await person.click("Change status")
+    await person.isDone()
+    await person.sees("The subscription is active.")
+    await undo(person)
+    const after = await Effect.runPromise(client.commerce.getSubscription({ params: { id } }))
+    assert.deepStrictEqual([after.status, after.canceled_at], ["canceled", canceled_at])
+  })
+
+  test("values of custom fields are taken back, unless somebody has changed them again", async (person, {
+    client,
+    license,
+    name,
+    product
+  }) => {
+    const define = (code: string, is_required: boolean) =>
+      Effect.runPromise(
+        client["custom-fields"].create({
+          params: { id: product.id },
+          payload: { resource_type: "license", code: code.toLowerCase(), name: code, value_type: "string", is_required }
+        })
+      )
+    const [tier, note, must] = [await define("Tier", false), await define("Note", false), await define("Must", true)]
+    const params = { id: license.id }
+    const set = (field: string, string_value: string) =>
+      Effect.runPromise(
+        client["custom-fields"].setLicenseValue({ params: { ...params, field_id: field }, payload: { string_value } })
+      )
+    const values = async () => {
+      const { items } = await Effect.runPromise(client["custom-fields"].listLicenseValues({ params, query: {} }))
+      return Object.fromEntries(items.map(({ definition_id, string_value }) => [definition_id, string_value]))
+    }
+    await set(tier.id, "gold")
+    await person.opens(`/licenses/${license.id}`, name)
+    const edit = async (entries: Readonly<Record<string, string>>) => {
+      await person.click("Edit custom fields")
+      for (const [label, text] of Object.entries(entries))
+        await dialog(person).getByLabel(label, { exact: true }).fill(text)
+      await person.click("Edit")
+      await person.isDone()
+    }
+    await edit({ Tier: "silver", Note: "new" })
+    assert.deepStrictEqual(await values(), { [tier.id]: "silver", [note.id]: "new" })
+    await undo(person)
+    assert.deepStrictEqual(await values(), { [tier.id]: "gold" })
+    await edit({ Tier: "silver" })
+    await set(tier.id, "theirs")
+    await person.click("Undo")
+    await person.sees("Not undone. Somebody has changed it again since")
+    assert.deepStrictEqual(await values(), { [tier.id]: "theirs" })
+    // The field must keep a value once it has one.
+    await person.page.reload()
+    await edit({ Must: "first" })
+    assert.strictEqual(await person.page.getByRole("button", { name: "Undo" }).count(), 0)
+    assert.strictEqual((await values())[must.id], "first")
+  })
+})

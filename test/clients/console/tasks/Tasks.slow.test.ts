@@ -1,0 +1,195 @@
+/** The daily tasks of people who support customers, each in at most five interactions from the overview. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { atConsole, consoleLayer, type Person } from "../browser/Browser.ts"
+
+const interactionsMax = 5
+const minutes = 5 * 60_000
+
+let customers = 0
+
+/** A license of a new customer with floating seats, a metered feature, and an active device. */
+const prepare = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  const name = `Ada ${++customers}`
+  const customer_email = `ada-${customers}@example.com`
+  const license = yield* issue({ max_floating_users: 2 }, { customer_email, customer_name: name })
+  const params = { id: license.product_id }
+  yield* client.policies.create({
+    params,
+    payload: { name: "Enterprise", code: "enterprise", license_type: "subscription", max_floating_users: 9 }
+  })
+  const feature = yield* client.features.create({ params, payload: { name: "Renders", code: "renders" } })
+  yield* client.licenses.assignFeature({
+    params: { id: license.id },
+    payload: { feature_id: feature.id, max_consumptions: 10 }
+  })
+  yield* license.runtime.activate({ payload: { fingerprint: `machine-${customers}`, hostname: `laptop-${customers}` } })
+  const now = client.licenses.get({ params: { id: license.id } })
+  return { license, name, customer_email, laptop: `laptop-${customers}`, machine: `machine-${customers}`, now }
+})
+
+type Prepared = Effect.Success<typeof prepare>
+
+layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
+  const task = (
+    name: string,
+    body: (person: Person, prepared: Prepared) => Promise<void>,
+    check: (prepared: Prepared) => Effect.Effect<void, unknown, TestServer> = () => Effect.void
+  ) =>
+    it.effect(
+      name,
+      ({ skip }) =>
+        Effect.gen(function* () {
+          const prepared = yield* prepare
+          yield* atConsole(skip, async (person) => {
+            await body(person, prepared)
+            assert.isAtMost(person.interactions, interactionsMax)
+          })
+          yield* check(prepared)
+        }),
+      minutes
+    )
+
+  task("a license is found by its customer's e-mail", async (person, { customer_email, name }) => {
+    await person.search(customer_email)
+    await person.seesHeading(name)
+    await person.sees(customer_email)
+  })
+
+  task("a license is found by its key, which stays out of the address", async (person, { license, name }) => {
+    await person.search(license.license_key)
+    await person.seesHeading(name)
+    assert.notInclude(person.page.url(), license.license_key)
+  })
+
+  task(
+    "a device is reset",
+    async (person, { customer_email, laptop, name }) => {
+      await person.search(customer_email)
+      await person.seesHeading(name)
+      await person.pick(`Actions for ${laptop}`, `Reset ${laptop}`)
+      await person.click("Reset")
+      await person.isDone()
+    },
+    ({ now }) => Effect.map(now, ({ active_device_count }) => assert.strictEqual(active_device_count, 0))
+  )
+
+  task("a refusal is explained", async (person, { customer_email, name }) => {
+    await person.search(customer_email)
+    await person.seesHeading(name)
+    await person.fill("Machine’s fingerprint", "another machine")
+    await person.click("Check")
+    await person.sees(/activate/i)
+  })
+
+  task(
+    "a license is extended",
+    async (person, { customer_email, name }) => {
+      await person.search(customer_email)
+      await person.seesHeading(name)
+      await person.click("Extend")
+      await person.fill("Days to add", "365")
+      await person.click("Extend")
+      await person.isDone()
+    },
+    ({ license, now }) =>
+      Effect.map(now, ({ expires_at }) => assert.strictEqual(expires_at, license.expires_at + 365 * 86_400_000))
+  )
+
+  task(
+    "a license is suspended",
+    async (person, { customer_email, name }) => {
+      await person.search(customer_email)
+      await person.seesHeading(name)
+      await person.pick("More", "Suspend")
+      await person.click("Suspend")
+      await person.isDone()
+      await person.sees(/^Suspended$/)
+    },
+    ({ now }) => Effect.map(now, ({ status }) => assert.strictEqual(status, "suspended"))
+  )
+
+  task(
+    "seats are added",
+    async (person, { customer_email, name }) => {
+      await person.search(customer_email)
+      await person.seesHeading(name)
+      await person.click("Change limits")
+      await person.fill("Floating seats", "5")
+      await person.press("Enter")
+      await person.isDone()
+    },
+    ({ now }) => Effect.map(now, ({ limits }) => assert.strictEqual(limits.max_floating_users, 5))
+  )
+
+  task(
+    "the tier is changed",
+    async (person, { customer_email, name }) => {
+      await person.search(customer_email)
+      await person.seesHeading(name)
+      await person.click("Change policy")
+      await person.choose("New policy", "Enterprise")
+      await person.click("Change policy")
+      await person.isDone()
+    },
+    ({ now }) => Effect.map(now, ({ limits }) => assert.strictEqual(limits.max_floating_users, 9))
+  )
+
+  task(
+    "a key is reissued and shown once",
+    async (person, { customer_email, license, name }) => {
+      await person.search(customer_email)
+      await person.seesHeading(name)
+      await person.click("New key")
+      await person.click("New key")
+      const key = await person.page.locator(".secret").textContent()
+      assert.match(key ?? "", /^LK-/)
+      assert.notStrictEqual(key, license.license_key)
+      await person.page.context().grantPermissions(["clipboard-read", "clipboard-write"])
+      await person.click("Copy")
+      await person.sees("Copied")
+      assert.strictEqual(await person.page.evaluate("navigator.clipboard.readText()"), key)
+      // The task is done; from now on the key is nowhere.
+      await person.page.reload()
+      await person.seesHeading(name)
+      await person.isLoaded()
+      assert.notInclude(await person.page.content(), key ?? "")
+    },
+    ({ license, now }) =>
+      Effect.map(now, ({ license_key_last4 }) =>
+        assert.notStrictEqual(license_key_last4, license.license_key.slice(-4))
+      )
+  )
+
+  task("who holds the seats is seen", async (person, { customer_email, name }) => {
+    await person.search(customer_email)
+    await person.seesHeading(name)
+    await person.sees("Floating seats in use, of 2")
+    await person.sees("Nobody holds a seat now.")
+  })
+
+  task("credits are added to a quota", async (person, { customer_email, name }) => {
+    await person.search(customer_email)
+    await person.seesHeading(name)
+    await person.click("Add credits to Renders")
+    await person.fill("Credits to add", "90")
+    await person.press("Enter")
+    await person.isDone()
+    await person.sees("of 100 · 100 left")
+  })
+
+  task("the licenses that expire in 30 days are exported as CSV", async (person, { customer_email }) => {
+    await person.click("Licenses", "link")
+    await person.choose("Expires", "Next 30 days")
+    await person.sees(customer_email)
+    const download = person.page.waitForEvent("download")
+    await person.pick("More", "Export as CSV")
+    const stream = await (await download).createReadStream()
+    const text = Buffer.concat(await stream.toArray()).toString()
+    assert.include(text, `,${customer_email},`)
+    assert.isTrue(text.startsWith("id,status,product_id"))
+  })
+})

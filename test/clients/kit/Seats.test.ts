@@ -1,0 +1,160 @@
+/** Floating seats and offline envelopes of the application kit, with a running service. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Verdict } from "../../../src/clients/kit/LicenseKit.ts"
+import { assertAnswered } from "../../support/http/Http.ts"
+import { TestServer } from "../../support/http/TestServer.ts"
+import { days, hours, licensed, minutes, said } from "./Machines.ts"
+
+const done = <A>(promise: Promise<A>) => Effect.promise(() => promise)
+const expectVerdict = (verdict: Verdict, words: string) => assert.strictEqual(said(verdict), words)
+
+const seats = (max_floating_users: number) => ({ max_floating_users, floating_timeout_minutes: 30 })
+
+layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (it) => {
+  it.effect("is kept by a heartbeat at each third of its term, and given back", () =>
+    Effect.gen(function* () {
+      const { kit, license, live, machine } = yield* licensed(seats(1))
+      const taken = yield* done(kit.checkout(license.license_key))
+      expectVerdict(taken, "run LICENSED")
+      kit.start()
+      yield* live(kit, 61 * minutes)
+      assert.deepStrictEqual(machine.asked, [
+        "floating/checkout",
+        ...Array.from({ length: 6 }, () => "floating/heartbeat")
+      ])
+      expectVerdict(kit.verdict, "run LICENSED")
+      const back = yield* done(kit.checkin())
+      assert.isTrue(back.granted)
+      expectVerdict(kit.verdict, "ask NOT_ACTIVATED")
+      kit.stop()
+    })
+  )
+
+  it.effect("is taken again by a late heartbeat, and asks if another has it", () =>
+    Effect.gen(function* () {
+      const { kit, license, live, machine, machineOf, pass } = yield* licensed(seats(1))
+      yield* done(kit.checkout(license.license_key))
+      kit.start()
+      // The machine sleeps for two hours: no timer runs.
+      yield* pass(2 * hours)
+      expectVerdict(kit.verdict, "stop SEAT_ENDED")
+      yield* done(kit.wake())
+      expectVerdict(kit.verdict, "run LICENSED")
+      assert.strictEqual(machine.asked.at(-1), "floating/heartbeat")
+      assert.isTrue(JSON.parse(JSON.parse(machine.stored ?? "").responses.lease).data.renewed)
+      yield* pass(2 * hours)
+      const other = yield* done(machineOf("other").open())
+      yield* done(other.checkout(license.license_key))
+      yield* done(kit.wake())
+      expectVerdict(kit.verdict, "ask FLOATING_LIMIT_REACHED")
+      assert.isTrue((yield* done(other.checkin())).granted)
+      // It tries again by itself.
+      yield* live(kit, 40 * minutes)
+      expectVerdict(kit.verdict, "run LICENSED")
+      kit.stop()
+    })
+  )
+
+  it.effect("warns after a missed heartbeat, and stops at the lease's end", () =>
+    Effect.gen(function* () {
+      const { kit, license, live, machine } = yield* licensed(seats(1))
+      yield* done(kit.checkout(license.license_key))
+      kit.start()
+      machine.isOnline = false
+      yield* live(kit, 19 * minutes)
+      expectVerdict(kit.verdict, "run LICENSED")
+      yield* live(kit, 2 * minutes)
+      expectVerdict(kit.verdict, "warn NOT_REACHED")
+      yield* live(kit, 10 * minutes)
+      expectVerdict(kit.verdict, "stop SEAT_ENDED")
+      machine.isOnline = true
+      yield* live(kit, 15 * minutes)
+      expectVerdict(kit.verdict, "run LICENSED")
+      assert.deepStrictEqual(machine.verdicts.slice(1), ["warn NOT_REACHED", "stop SEAT_ENDED", "run LICENSED"])
+      kit.stop()
+    })
+  )
+
+  it.effect("is used again after a restart, and does not outlast itself by a validation", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine, pass } = yield* licensed(seats(1))
+      yield* done(kit.checkout(license.license_key))
+      expectVerdict(yield* done(kit.validate()), "run LICENSED")
+      assert.deepStrictEqual(Object.keys(JSON.parse(machine.stored ?? "").responses), ["checkout"])
+      const again = yield* done(machine.open())
+      expectVerdict(again.verdict, "run LICENSED")
+      again.start()
+      yield* done(again.wake())
+      assert.strictEqual(machine.asked.at(-1), "floating/heartbeat")
+      again.stop()
+      machine.isOnline = false
+      yield* pass(hours)
+      expectVerdict((yield* done(machine.open())).verdict, "stop SEAT_ENDED")
+    })
+  )
+
+  it.effect("is checked out again if it was ended, unless the license is refused", () =>
+    Effect.gen(function* () {
+      const { client, kit, license, machine } = yield* licensed(seats(1))
+      const { data } = yield* done(kit.checkout(license.license_key))
+      const params = { id: license.id, device_id: data?.device_id ?? "" }
+      yield* client.devices.reset({ params })
+      const validated = yield* done(kit.validate())
+      expectVerdict(validated, "run LICENSED")
+      assert.deepStrictEqual(machine.asked.slice(1), ["validate", "floating/checkout"])
+      assertAnswered(yield* license.post("revoke"), 200)
+      expectVerdict(yield* done(kit.validate()), "stop LICENSE_REVOKED")
+    })
+  )
+})
+
+layer(TestServer.layer, { timeout: 60_000 })("An offline envelope of the application kit", (it) => {
+  const policy = { offline_grace_days: 7, validation_interval_minutes: 60 }
+
+  it.effect("lets an application run until its end without the service", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine, pass } = yield* licensed(policy)
+      yield* done(kit.activate(license.license_key))
+      const outcome = yield* done(kit.issueOffline())
+      assert.isTrue(outcome.granted)
+      assert.strictEqual(outcome.data?.kind, "offline")
+      machine.isOnline = false
+      yield* pass(6 * days)
+      const again = yield* done(machine.open())
+      expectVerdict(again.verdict, "run OFFLINE")
+      yield* pass(days)
+      expectVerdict(again.verdict, "stop NOT_REACHED")
+    })
+  )
+
+  it.effect("is opened on its machine alone, with its license key alone", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine, machineOf, pass } = yield* licensed(policy)
+      const { send } = yield* TestServer
+      yield* done(kit.activate(license.license_key))
+      const headers = { authorization: `License ${license.license_key}` }
+      const body = { fingerprint: "machine" }
+      const answer = yield* send({ method: "POST", path: "/api/v1/license/offline", headers, body })
+      const envelope = JSON.stringify(assertAnswered(answer, 200))
+      const airGapped = machineOf("machine")
+      airGapped.isOnline = false
+      const alone = yield* done(airGapped.open())
+      const unopened = yield* done(alone.openOffline(envelope, "LK-00000-00000-00000-00000-00000-00000"))
+      assert.deepInclude(unopened, { granted: false, brokenRule: "envelope", decision: "ask" })
+      expectVerdict(yield* done(alone.openOffline(envelope, license.license_key)), "run OFFLINE")
+      yield* pass(2 * days)
+      expectVerdict((yield* done(airGapped.open())).verdict, "run OFFLINE")
+      const thief = yield* done(machineOf("thief").open())
+      assert.strictEqual((yield* done(thief.openOffline(envelope, license.license_key))).brokenRule, "binding")
+      // A refusal that is newer than the file stands.
+      assertAnswered(yield* license.post("suspend"), 200)
+      yield* done(kit.validate())
+      expectVerdict(yield* done(kit.openOffline(envelope)), "stop LICENSE_SUSPENDED")
+      expectVerdict((yield* done(machine.open())).verdict, "stop LICENSE_SUSPENDED")
+      yield* pass(5 * days)
+      expectVerdict(alone.verdict, "stop NOT_REACHED")
+      assert.strictEqual((yield* done(alone.openOffline(envelope))).brokenRule, "times")
+    })
+  )
+})

@@ -1,0 +1,46 @@
+/** What a node, or an operator's command, does without a request. */
+import { Clock, Console, Context, Effect, Layer } from "effect"
+import type { SqlClient } from "effect/sql"
+import { CurrentActor } from "../../../../src/access/CurrentActor.ts"
+import { EventLog } from "../../../../src/ledger/events/EventLog.ts"
+import { ExpirySweep } from "../../../../src/licensing/sweeps/ExpirySweep.ts"
+import { FeatureExpirySweep } from "../../../../src/licensing/sweeps/FeatureExpirySweep.ts"
+import { HeartbeatSweep } from "../../../../src/licensing/sweeps/HeartbeatSweep.ts"
+import { LeaseSweep } from "../../../../src/licensing/sweeps/LeaseSweep.ts"
+import type { KeyRing } from "../../../../src/platform/signing/KeyRing.ts"
+import { rotateKey } from "../../../../src/tools/cli/Keys.ts"
+
+export class TimeWork extends Context.Service<
+  TimeWork,
+  {
+    /** Stores the changes by time that are due. */
+    readonly sweep: Effect.Effect<void>
+    readonly rotateSigningKey: Effect.Effect<void>
+  }
+>()("licensing/test/documents/TimeWork") {
+  static readonly layer = Layer.effect(
+    TimeWork,
+    Effect.gen(function* () {
+      const sweeps = [yield* LeaseSweep, yield* HeartbeatSweep, yield* FeatureExpirySweep, yield* ExpirySweep]
+      const services = yield* Effect.context<KeyRing | SqlClient.SqlClient>()
+      const clock = yield* Clock.Clock
+      return TimeWork.of({
+        sweep: Effect.forEach(sweeps, ({ pass }) => pass, { discard: true }).pipe(
+          Effect.provideService(Clock.Clock, clock)
+        ),
+        rotateSigningKey: rotateKey({ json: true }).pipe(
+          Effect.provideService(Clock.Clock, clock),
+          Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "cli" }),
+          Effect.provideService(Console.Console, silent),
+          Effect.provideContext(services),
+          Effect.orDie
+        )
+      })
+    })
+  ).pipe(
+    Layer.provide([LeaseSweep.layer, HeartbeatSweep.layer, FeatureExpirySweep.layer, ExpirySweep.layer]),
+    Layer.provide(EventLog.layer)
+  )
+}
+
+const silent: Console.Console = Object.assign(Object.create(globalThis.console), { log: () => {} })

@@ -1,0 +1,94 @@
+/** The limits of requests in progress and of connections of one client. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { assertAnswered, assertRefused, hold } from "../../support/http/Http.ts"
+import { TestServer } from "../../support/http/TestServer.ts"
+
+layer(TestServer.layerWith({ requestsPerAddress: 2 }), { timeout: 60_000 })("A client", (it) => {
+  it.effect("with too many requests in progress gets 503 for more, but for probes, until one has ended", () =>
+    Effect.gen(function* () {
+      const { adminToken, port, send } = yield* TestServer
+      const body = JSON.stringify({ name: "P", code: "held" })
+      const begun = (code: string) =>
+        hold(
+          port,
+          `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${adminToken}\r\nConnection: close\r\n` +
+            `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.replace("held", code).slice(0, 5)}`
+        )
+      const first = yield* begun("helo")
+      yield* begun("held")
+      const refused = send({ path: "/api/v1/products" }).pipe(Effect.repeat({ until: ({ status }) => status === 503 }))
+      const answer = yield* refused
+      assertRefused(answer, 503, "NOT_READY")
+      assert.strictEqual(answer.headers["retry-after"], "1")
+      assertAnswered(yield* send({ path: "/healthz" }), 200)
+      assertAnswered(yield* send({ path: "/readyz" }), 200)
+      yield* first.write(body.replace("held", "helo").slice(5))
+      assert.strictEqual((yield* first.answer).status, 201)
+      assertAnswered(
+        yield* send({ path: "/api/v1/products" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 })),
+        200
+      )
+    })
+  )
+})
+
+layer(TestServer.layerWith({ connectionsPerAddress: 2 }).pipe(Layer.fresh), { timeout: 60_000 })("A client", (it) => {
+  it.effect("with too many connections has further ones closed", () =>
+    Effect.gen(function* () {
+      const { exchange, port } = yield* TestServer
+      yield* hold(port, "GET /healthz HTTP/1.1\r\n")
+      yield* hold(port, "GET /healthz HTTP/1.1\r\n")
+      assert.strictEqual((yield* exchange("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")).text, "")
+    })
+  )
+})
+
+layer(TestServer.layer)("A connection", (it) => {
+  it.effect("on which many requests wait is closed after their responses", () =>
+    Effect.gen(function* () {
+      const { exchange } = yield* TestServer
+      const first = yield* exchange("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(1_000))
+      assert.strictEqual(first.status, 200)
+      const heads = first.text.split("HTTP/1.1 200 OK").slice(1)
+      assert.strictEqual(heads.length, 16)
+      for (const [index, head] of heads.entries())
+        assert.strictEqual(/connection: close/i.test(head), index === 15, String(index))
+    })
+  )
+})
+
+layer(TestServer.layer.pipe(Layer.fresh), { timeout: 60_000 })("The path of batches", (it) => {
+  const post = (path: string, token: string, length: number) =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${length}\r\n\r\n{`
+  const encoded = ["/api/v1/licenses/b%61tch", "/api/v1/%6cicenses/%62%61%74%63%68", "/api/v1/licenses/batch?x=%20"]
+
+  it.effect("may be written with percent signs, and takes large bodies then, too", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const body = JSON.stringify({ licenses: [] }).padEnd(300_000)
+      for (const path of ["/api/v1/licenses/batch", ...encoded.slice(0, 2)])
+        assertRefused(yield* send({ method: "POST", path, body }), 422, "VALIDATION_ERROR", "licenses")
+      // Percent signs make no other operation take them.
+      const other = yield* send({ method: "POST", path: "/api/v1/%6cicenses", body })
+      assertRefused(other, 413, "PAYLOAD_TOO_LARGE", "262144")
+    })
+  )
+
+  it.effect("has as many requests in progress of a client in any spelling", () =>
+    Effect.gen(function* () {
+      const { adminToken, port, send } = yield* TestServer
+      for (const path of ["/api/v1/licenses/batch", ...encoded]) yield* hold(port, post(path, adminToken, 1_000_000))
+      const body = JSON.stringify({ licenses: [] }).padEnd(300_000)
+      for (const path of ["/api/v1/licenses/batch", ...encoded]) {
+        const refused = send({ method: "POST", path, body }).pipe(
+          Effect.repeat({ until: ({ status }) => status === 503 })
+        )
+        assertRefused(yield* refused, 503, "NOT_READY")
+      }
+      const product = { name: "P", code: "beside", metadata: { note: "n".repeat(15_000) } }
+      assertAnswered(yield* send({ method: "POST", path: "/api/v1/products", body: product }), 201)
+    })
+  )
+})

@@ -1,0 +1,175 @@
+/** Requests while the database hangs: they are answered at their deadline, and what was given up is not done later. */
+import { assert, it, layer } from "@effect/vitest"
+import { Duration, Effect, Fiber, Latch, Layer } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { isDeadlinePassed, makeDeadlines } from "../../../src/edge/requests/Deadlines.ts"
+import { withoutDeadline } from "../../../src/platform/postgres/driver/Deadline.ts"
+import { DatabaseProxy } from "../../support/database/Database.ts"
+import { assertAnswered, assertRefused, hold, untilReady } from "../../support/http/Http.ts"
+import { makeMetered } from "../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../support/http/TestServer.ts"
+
+// Long enough for a request to a database that answers, on a busy machine.
+const timeoutMillis = 3_000
+/**
+ * The deadline, the interval of the check, and the rest for a busy machine, on which a process stands still for seconds. Without
+ * a deadline nothing is answered while the database hangs: its connections are given up after forty seconds only.
+ */
+const answeredMillisMax = timeoutMillis + 500 + 20_000
+
+/** Requests that a busy machine may decide too late when the database continues. */
+const lateMax = 3
+
+const Hanging = TestServer.layerOver({ requestTimeoutSeconds: timeoutMillis / 1_000 }).pipe(
+  Layer.provideMerge(DatabaseProxy.layer)
+)
+
+layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the database hangs", (it) => {
+  const consume = Effect.fnUntraced(function* (licenseKey: string, event_id: string, headers = {}) {
+    const { send } = yield* TestServer
+    const answer = send({
+      method: "POST",
+      path: "/api/v1/license/consume",
+      headers: { authorization: `License ${licenseKey}`, ...headers },
+      body: { fingerprint: "a machine", feature_code: "exports", event_id }
+    })
+    return { event_id, timed: yield* Effect.timed(answer) }
+  })
+
+  it.effect("consumptions are answered in time, and only those are counted that were told so", () =>
+    Effect.gen(function* () {
+      const { freeze, thaw } = yield* DatabaseProxy
+      const sql = yield* SqlClient.SqlClient
+      const licenses = [yield* makeMetered, yield* makeMetered, yield* makeMetered]
+      // A license that no actor has loaded, and a key that was not seen yet.
+      const cold = yield* makeMetered
+      for (const { license_key } of licenses) assertAnswered((yield* consume(license_key, "before")).timed[1], 200)
+      yield* freeze
+      const calls = Array.from({ length: 20 }, (_, index) =>
+        [...licenses, cold].map(({ license_key }) =>
+          consume(license_key, `during-${index}`, index % 3 === 0 ? { "x-framework": "1", expect: "" } : {})
+        )
+      ).flat()
+      let answered = 0
+      let isHanging = true
+      const running = yield* Effect.forkChild(
+        Effect.all(
+          calls.map((call) =>
+            Effect.tap(call, ({ timed: [took, answer] }) =>
+              Effect.sync(() => {
+                if (!isHanging) return
+                answered++
+                assertRefused(answer, 503, "NOT_READY")
+                assert.strictEqual(answer.headers["retry-after"], "1")
+                assert.isBelow(Duration.toMillis(took), answeredMillisMax)
+              })
+            )
+          ),
+          { concurrency: "unbounded" }
+        )
+      )
+      // All but the group that was handed to the database.
+      const { send } = yield* TestServer
+      yield* Effect.repeat(send({ path: "/health" }), { until: () => answered >= calls.length - 3 })
+      yield* thaw
+      isHanging = false
+      const answers = yield* Fiber.join(running)
+      for (const { license_key } of [...licenses, cold])
+        assertAnswered((yield* consume(license_key, "after")).timed[1], 200)
+      const counted = answers.filter(({ timed: [, { status }] }) => status === 200).length
+      const [row] = yield* sql<{ count: number }>`
+        SELECT count(*) AS count FROM usage_ledger WHERE event_id LIKE 'during-%'`
+      assert.strictEqual(row?.count, counted)
+      assert.isAtMost(counted, 3)
+    })
+  )
+
+  it.effect("management requests are answered in time, and nothing of them is done later", () =>
+    Effect.gen(function* () {
+      const { freeze, thaw } = yield* DatabaseProxy
+      const { client, send } = yield* TestServer
+      const { license } = yield* makeMetered
+      yield* freeze
+      const requests = [
+        ...Array.from({ length: 20 }, (_, index) => ({
+          method: "POST",
+          path: "/api/v1/products",
+          body: { name: "P", code: `given-up-${index}` },
+          headers: index % 2 === 0 ? { "idempotency-key": `given-up-${index}` } : {}
+        })),
+        { path: "/api/v1/products" },
+        { method: "POST", path: `/api/v1/licenses/${license.id}/suspend` }
+      ]
+      const answers = yield* Effect.all(
+        requests.slice(0, -1).map((request) => Effect.timed(send(request))),
+        { concurrency: "unbounded" }
+      )
+      for (const [took, answer] of answers) {
+        assertRefused(answer, 503, "NOT_READY")
+        assert.isBelow(Duration.toMillis(took), answeredMillisMax)
+      }
+      yield* thaw
+      yield* Effect.repeat(send({ path: "/readyz" }), { until: ({ status }) => status === 200 })
+      const { items } = yield* client.products.list({ query: { limit: 200 } })
+      assert.deepStrictEqual(
+        items.filter(({ code }) => code.startsWith("given-up")),
+        []
+      )
+      // The same requests succeed now, those with a key, too. Single ones may take a busy machine too long.
+      let refused = 0
+      for (const request of requests) {
+        const counted = Effect.tap(send(request), ({ status }) =>
+          Effect.sync(() => (refused += status === 503 ? 1 : 0))
+        )
+        assert.isBelow((yield* untilReady(counted)).status, 300)
+      }
+      assert.isAtMost(refused, lateMax)
+    })
+  )
+})
+
+it.live(
+  "A service stops although the body of a request never ends",
+  () =>
+    Effect.gen(function* () {
+      const { adminToken, port, send } = yield* TestServer
+      const begun = `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${adminToken}\r\n`
+      yield* hold(port, `${begun}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`)
+      // The service has received what was sent before.
+      assertAnswered(yield* send({ path: "/api/v1/products" }), 200)
+    }).pipe(Effect.provide(TestServer.layerWith({ requestTimeoutSeconds: 300 }))),
+  120_000
+)
+
+it.effect(
+  "A request is not given up while it waits for something that has a limit of its own, as a document that is made",
+  () =>
+    Effect.gen(function* () {
+      const underDeadline = yield* makeDeadlines
+      const made = Latch.makeUnsafe(false)
+      const request = HttpServerRequest.fromWeb(new Request("http://localhost/openapi.json"))
+      const handled = <A>(handler: Effect.Effect<A>) =>
+        Effect.forkChild(
+          Effect.exit(Effect.provideService(underDeadline(handler), HttpServerRequest.HttpServerRequest, request)),
+          { startImmediately: true }
+        )
+      const [document, other, after] = [
+        yield* handled(withoutDeadline(Effect.as(made.await, "made"))),
+        yield* handled(made.await),
+        yield* handled(Effect.andThen(withoutDeadline(made.await), Effect.never))
+      ]
+      yield* TestClock.adjust("1 minute")
+      const passed = yield* Fiber.join(other)
+      assert.isTrue(
+        passed._tag === "Failure" &&
+          passed.cause.reasons.some((one) => one._tag === "Die" && isDeadlinePassed(one.defect))
+      )
+      yield* made.open
+      const exit = yield* Fiber.join(document)
+      assert.isTrue(exit._tag === "Success" && exit.value === "made")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(after))._tag, "Failure")
+    })
+)

@@ -1,0 +1,270 @@
+/** Deliveries that fail: when they are retried, and what disables an endpoint. */
+import type { ServerResponse } from "node:http"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { Delivery } from "../../../src/ledger/webhooks/Delivery.ts"
+import { Webhooks } from "../../../src/ledger/webhooks/Webhooks.ts"
+import { eventsOf } from "../../support/database/Services.ts"
+import {
+  appendEvent,
+  deliveriesOf,
+  layerWebhooks,
+  makeEndpoint,
+  makeReceiver,
+  type Receiver,
+  untilDeliveries,
+  untilSettled
+} from "../../support/http/Webhooks.ts"
+
+const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
+const second = 1_000
+
+/** Runs a pass and waits until the given number of an endpoint's deliveries have been answered and recorded. */
+const runPass = Effect.fnUntraced(function* (receiver: Receiver, endpointId: string, count = 1) {
+  yield* pass
+  const received = yield* Effect.replicateEffect(receiver.next, count)
+  yield* untilSettled(endpointId)
+  return received
+})
+
+const failureOf = Effect.fnUntraced(function* (endpointId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{
+    last_failure: string | null
+  }>`SELECT last_failure FROM webhook_endpoints WHERE id = ${endpointId}`
+  return row!.last_failure
+})
+
+const onlyProducts = { event_types: ["product.created"] }
+
+layer(layerWebhooks())("A delivery that fails", (it) => {
+  it.effect("is tried ten times on the schedule, identical each time except for its timestamp", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      receiver.answer(() => ({ status: 500 }))
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      yield* appendEvent()
+      const delays = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
+      for (const [index, delay] of delays.entries()) {
+        yield* runPass(receiver, webhook.id)
+        const now = yield* Clock.currentTimeMillis
+        const [row] = yield* deliveriesOf(webhook.id)
+        assert.deepStrictEqual([row!.status, row!.attempts], ["pending", index + 1])
+        assert.isAtLeast(row!.due_at - now, delay * second * 0.9)
+        assert.isAtMost(row!.due_at - now, delay * second * 1.1)
+        yield* TestClock.adjust(row!.due_at - now - 1)
+        yield* pass
+        assert.isNull((yield* deliveriesOf(webhook.id))[0]!.leased_until)
+        yield* TestClock.adjust(1)
+      }
+      yield* runPass(receiver, webhook.id)
+      const [row] = yield* deliveriesOf(webhook.id)
+      assert.deepStrictEqual([row!.status, row!.attempts], ["exhausted", 10])
+      yield* TestClock.adjust("2 days")
+      yield* pass
+      assert.strictEqual(receiver.received.length, 10)
+      const [first, ...others] = receiver.received
+      for (const { body, headers } of others) {
+        assert.isTrue(body.equals(first!.body))
+        assert.strictEqual(headers["x-service-delivery-id"], first!.headers["x-service-delivery-id"])
+        assert.notStrictEqual(headers["webhook-timestamp"], first!.headers["webhook-timestamp"])
+      }
+    })
+  )
+
+  it.effect("stops after success, and only 2xx is success: no redirect is followed", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const elsewhere = yield* makeReceiver
+      for (const status of [200, 201, 202, 204, 299, 300, 301, 302, 304, 307, 308, 400, 401, 404, 429, 500, 503]) {
+        receiver.answer(() => ({ status, headers: { location: elsewhere.url } }))
+        const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+        yield* appendEvent()
+        yield* runPass(receiver, webhook.id)
+        const [row] = yield* deliveriesOf(webhook.id)
+        assert.strictEqual(row!.status, status < 300 ? "delivered" : "pending", String(status))
+        assert.strictEqual(yield* failureOf(webhook.id), status < 300 ? null : `status_${status}`)
+        yield* (yield* Webhooks).delete(webhook.id)
+      }
+      assert.deepStrictEqual(elsewhere.received, [])
+    })
+  )
+
+  it.effect("waits as long as the receiver asks with 429 or 503, up to a day, and never less than the schedule", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const inHours = (hours: number, now: number) => new Date(now + hours * 3_600 * second).toUTCString()
+      const cases: ReadonlyArray<readonly [number, (now: number) => string, number, number]> = [
+        [429, () => "120", 120, 120],
+        [503, () => "3600", 3_600, 3_600],
+        [503, (now) => inHours(2, now), 7_199, 7_200],
+        [429, () => "999999", 86_400, 86_400],
+        [429, () => "1", 4.5, 5.5],
+        [429, () => "soon", 4.5, 5.5],
+        [500, () => "3600", 4.5, 5.5]
+      ]
+      for (const [status, header, least, most] of cases) {
+        const now = yield* Clock.currentTimeMillis
+        receiver.answer(() => ({ status, headers: { "retry-after": header(now) } }))
+        const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+        yield* appendEvent()
+        yield* runPass(receiver, webhook.id)
+        const [row] = yield* deliveriesOf(webhook.id)
+        const waits = (row!.due_at - now) / second
+        assert.isTrue(waits >= least && waits <= most, `${status} ${header(now)}: ${waits}`)
+        yield* (yield* Webhooks).delete(webhook.id)
+      }
+    })
+  )
+
+  it.effect("has failed when the complete response did not arrive within 15 seconds", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const replies = [
+        "hang" as const,
+        { respond: (response: ServerResponse) => void response.writeHead(200).write("beginning") }
+      ]
+      for (const reply of replies) {
+        receiver.answer(() => reply)
+        const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+        yield* appendEvent()
+        yield* pass
+        yield* receiver.next
+        yield* TestClock.adjust("14 seconds")
+        assert.isNotNull((yield* deliveriesOf(webhook.id))[0]!.leased_until)
+        yield* TestClock.adjust("1 seconds")
+        yield* untilSettled(webhook.id)
+        assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.attempts, 1)
+        assert.strictEqual(yield* failureOf(webhook.id), "timeout")
+        yield* (yield* Webhooks).delete(webhook.id)
+      }
+    })
+  )
+
+  it.effect("has failed when the receiver dies during its response, and is retried with the same id", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      receiver.answer(() => ({
+        respond: (response) => {
+          response.writeHead(200, { "content-length": "1000" })
+          response.write("half of", () => response.socket?.destroy())
+        }
+      }))
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      yield* appendEvent()
+      const [first] = yield* runPass(receiver, webhook.id)
+      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "pending")
+      assert.strictEqual(yield* failureOf(webhook.id), "connection_failed")
+      receiver.answer(() => ({ status: 200 }))
+      yield* TestClock.adjust("6 seconds")
+      const [second] = yield* runPass(receiver, webhook.id)
+      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
+      assert.strictEqual(second!.headers["x-service-delivery-id"], first!.headers["x-service-delivery-id"])
+      assert.isTrue(second!.body.equals(first!.body))
+    })
+  )
+
+  it.effect("does not fail because the response is longer than the read limit", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      receiver.answer(() => ({
+        respond: (response) => {
+          response.writeHead(200)
+          const more = () => {
+            if (!response.destroyed) response.write(Buffer.alloc(16_384), more)
+          }
+          more()
+        }
+      }))
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      yield* appendEvent()
+      yield* runPass(receiver, webhook.id)
+      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
+    })
+  )
+})
+
+layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
+  const isActive = Effect.fnUntraced(function* (id: string) {
+    return (yield* (yield* Webhooks).get(id)).is_active
+  })
+  const disabledEvents = Effect.fnUntraced(function* (id: string) {
+    return (yield* eventsOf(id))
+      .filter(({ event_type }) => event_type === "webhook.disabled")
+      .map(({ actor_id, actor_type, metadata }) => [actor_type, actor_id, metadata["reason"]])
+  })
+
+  it.effect("that answers 410 is disabled immediately; after it is enabled again it gets the events it missed", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      receiver.answer(() => ({ status: 410 }))
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      yield* appendEvent()
+      yield* runPass(receiver, webhook.id)
+      yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
+      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "gone"]])
+      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "exhausted")
+      yield* appendEvent()
+      assert.strictEqual((yield* deliveriesOf(webhook.id)).length, 1)
+
+      receiver.answer(() => ({ status: 204 }))
+      yield* (yield* Webhooks).update(webhook.id, { is_active: true })
+      yield* appendEvent()
+      yield* runPass(receiver, webhook.id)
+      assert.deepStrictEqual(
+        (yield* deliveriesOf(webhook.id)).map(({ status }) => status),
+        ["exhausted", "delivered"]
+      )
+    })
+  )
+
+  it.effect("is disabled when ten deliveries in a row were abandoned, and one success resets the count", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      const failing = Effect.fnUntraced(function* (count: number) {
+        receiver.answer(() => ({ status: 500 }))
+        for (let index = 0; index < count; index++) {
+          yield* appendEvent()
+          yield* runPass(receiver, webhook.id)
+        }
+      })
+      yield* failing(9)
+      receiver.answer(() => ({ status: 200 }))
+      yield* appendEvent()
+      yield* runPass(receiver, webhook.id)
+      yield* failing(9)
+      assert.isTrue(yield* isActive(webhook.id))
+      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [])
+      yield* failing(1)
+      yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
+      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "exhausted"]])
+      yield* (yield* Webhooks).update(webhook.id, { is_active: true })
+      yield* failing(9)
+      assert.isTrue(yield* isActive(webhook.id))
+    })
+  )
+
+  it.effect("that is disabled keeps its pending deliveries", () =>
+    Effect.gen(function* () {
+      const [goneReceiver, receiver] = [yield* makeReceiver, yield* makeReceiver]
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      const sql = yield* SqlClient.SqlClient
+      goneReceiver.answer(() => ({ status: 410 }))
+      yield* appendEvent()
+      yield* sql`UPDATE webhook_deliveries SET due_at = due_at + interval '1 hour' WHERE endpoint_id = ${webhook.id}`
+      yield* (yield* Webhooks).update(webhook.id, { url: goneReceiver.url })
+      yield* appendEvent()
+      yield* runPass(goneReceiver, webhook.id)
+      yield* untilDeliveries(webhook.id, (rows) => rows.map(({ status }) => status).join() === "pending,exhausted")
+      yield* TestClock.adjust("2 hours")
+      yield* pass
+      assert.strictEqual(goneReceiver.received.length, 1)
+      yield* (yield* Webhooks).update(webhook.id, { url: receiver.url, is_active: true })
+      yield* runPass(receiver, webhook.id)
+      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
+    })
+  )
+})

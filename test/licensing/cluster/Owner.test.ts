@@ -1,0 +1,80 @@
+/** A node as an owner, by what it sends to another node; the test plays that node and its license actors. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { makeOwner } from "../../../src/licensing/cluster/Owner.ts"
+import { type FromOwner, type HandedOver, type ToOwner, wireVersion } from "../../../src/licensing/cluster/Wire.ts"
+import { Journal } from "../../../src/licensing/engine/Journal.ts"
+import { LicenseActors } from "../../../src/licensing/engine/LicenseActors.ts"
+import type { PendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
+import { Signer } from "../../../src/platform/signing/Signer.ts"
+
+const heartbeat = (id: number): HandedOver => [id, "heartbeat", `lic_${id}`, {}, "req_1", null, null, null]
+
+const makeSubject = Effect.gen(function* () {
+  const posted: Array<PendingCommand> = []
+  const actors: Partial<LicenseActors["Service"]> = { postHere: (_, command) => void posted.push(command) }
+  const journal: Partial<Journal["Service"]> = {
+    retire: () => Effect.void,
+    term: { current: "second", renew: () => {}, onRenewed: new Set() }
+  }
+  const owner = yield* makeOwner.pipe(
+    Effect.provideService(LicenseActors, actors as LicenseActors["Service"]),
+    Effect.provideService(Journal, journal as Journal["Service"]),
+    Effect.provideService(Signer, {} as Signer["Service"])
+  )
+  const sent: Array<FromOwner> = []
+  const link = { send: (message: FromOwner) => void sent.push(message), close: () => {}, backlog: () => 0 }
+  const { onText } = owner.accept(link)
+  assert.deepStrictEqual(sent.splice(0), [{ version: wireVersion, term: "second" }])
+  /** What the owner sends when it gets this. */
+  const answersTo = (message: ToOwner) =>
+    Effect.gen(function* () {
+      onText(JSON.stringify(message))
+      // Outcomes of the same turn share a frame.
+      yield* Effect.yieldNow
+      yield* Effect.yieldNow
+      return sent.splice(0)
+    })
+  return { answersTo, leave: owner.leave, posted, sent }
+})
+
+describe("An owner", () => {
+  it.effect("that is asked for a sign of life tells its term, whatever term the other node knows", () =>
+    Effect.gen(function* () {
+      const { answersTo } = yield* makeSubject
+      for (const term of ["second", "first", ""])
+        assert.deepStrictEqual(yield* answersTo({ term, commands: [] }), [{ term: "second" }])
+    })
+  )
+
+  it.effect("gives signs of life while a command waits, and decides commands of its current term only", () =>
+    Effect.gen(function* () {
+      const { answersTo, posted } = yield* makeSubject
+      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [heartbeat(1)] }), [])
+      assert.lengthOf(posted, 1)
+      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [] }), [{ term: "second" }])
+      const outcomes = [[2, "undecided"]] as const
+      assert.deepStrictEqual(yield* answersTo({ term: "first", commands: [heartbeat(2)] }), [{ outcomes }])
+      assert.lengthOf(posted, 1)
+    })
+  )
+
+  it.effect("that leaves still gives signs of life, without a term, until it has decided what it has taken over", () =>
+    Effect.gen(function* () {
+      const { answersTo, leave, posted, sent } = yield* makeSubject
+      yield* answersTo({ term: "second", commands: [heartbeat(1)] })
+      const left = yield* Effect.forkChild(leave, { startImmediately: true })
+      assert.deepStrictEqual(sent.splice(0), [{ term: "" }])
+      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [] }), [{ term: "" }])
+      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [heartbeat(2)] }), [
+        { outcomes: [[2, "undecided"]] }
+      ])
+      assert.isUndefined(left.pollUnsafe())
+      posted[0]!.resume(Exit.die("no outcome"))
+      yield* TestClock.adjust("50 millis")
+      yield* Fiber.join(left)
+      assert.deepStrictEqual(sent, [{ outcomes: [[1, "undecided"]] }])
+    })
+  )
+})

@@ -1,0 +1,185 @@
+/** A node and the owner that it hands commands over to, over a real connection; the test plays the owner. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, FiberSet, identity, Latch, Queue } from "effect"
+import { TestClock } from "effect/testing"
+import { type Link, listen } from "../../../src/licensing/cluster/NodeLink.ts"
+import { makePeer } from "../../../src/licensing/cluster/Peer.ts"
+import {
+  encodeFrames,
+  type FromOwner,
+  frameBytesMax,
+  frameReader,
+  type ToOwner,
+  wireVersion
+} from "../../../src/licensing/cluster/Wire.ts"
+import type { Journal } from "../../../src/licensing/engine/Journal.ts"
+import type { LicenseActors } from "../../../src/licensing/engine/LicenseActors.ts"
+import { pendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
+import { check } from "../../../src/licensing/rules/Activation.ts"
+import type { MasterKey } from "../../../src/platform/signing/MasterKey.ts"
+import { freePort } from "../../support/processes/FreePort.ts"
+import { hardware, requestOf } from "../../support/rules/Licenses.ts"
+
+const masterKey = {
+  derive: (_: string, keyId = "key") => ({ keyId, secret: Buffer.alloc(32, 7) })
+} as unknown as MasterKey["Service"]
+
+/** Lets the event loop handle what has arrived. */
+const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+const makePair = Effect.gen(function* () {
+  const address = { host: "127.0.0.1", port: yield* freePort }
+  const links = yield* Queue.unbounded<Link<FromOwner>>()
+  const frames = yield* Queue.unbounded<ToOwner>()
+  yield* listen(address, masterKey, (link) => {
+    Queue.offerUnsafe(links, link)
+    return { onText: (text) => void Queue.offerUnsafe(frames, JSON.parse(text)), onClose: () => {} }
+  })
+  const retired: Array<string> = []
+  const decidedHere: Array<string> = []
+  const ready: Array<boolean> = []
+  const peer = yield* makePeer(address, {
+    actors: { postHere: (id) => void decidedHere.push(id) } as Partial<
+      LicenseActors["Service"]
+    > as LicenseActors["Service"],
+    journal: { retire: (term) => Effect.sync(() => void retired.push(term)) } as Partial<
+      Journal["Service"]
+    > as Journal["Service"],
+    masterKey,
+    timeoutMillis: 10_000,
+    traces: undefined,
+    onReadiness: () => void ready.push(peer.isReady()),
+    fork: yield* FiberSet.makeRuntime<never>()
+  })
+  const owner = yield* Queue.take(links)
+  owner.send({ version: wireVersion, term: "first" })
+  yield* Effect.repeat(turn, { until: peer.isReady })
+
+  /** How often a sign of life was asked for, as far as frames were read. */
+  let signs = 0
+  const asksForSign = ({ commands }: ToOwner): boolean => {
+    if (commands.length === 0) signs++
+    return commands.length === 0
+  }
+  /** Hands a command over, and waits until the owner has it. Returns its number and what waits for its outcome. */
+  const handOver = Effect.fnUntraced(function* (license: string) {
+    const answered = Latch.makeUnsafe(false)
+    const command = pendingCommand({
+      rule: check,
+      command: requestOf(hardware("m")),
+      origin: { actor_type: "license", actor_id: license, request_id: "req_1", ip_address: undefined },
+      begin: identity,
+      span: undefined,
+      resume: (exit) => void (Exit.isFailure(exit) && answered.openUnsafe())
+    })
+    assert.isTrue(peer.handOver(license, command))
+    const { commands } = yield* Effect.repeat(Queue.take(frames), { until: (frame) => !asksForSign(frame) })
+    return { id: commands[0]![0], answered: answered.await }
+  })
+  const refuse = (id: number, code: "DEVICE_NOT_FOUND" | "NOT_READY", message = "") =>
+    owner.send({ outcomes: [[id, "refused", { code, message }]] })
+  const signOfLifeAsked = Effect.repeat(Queue.take(frames), { until: asksForSign })
+  /** Tells the node a term, and waits until it has read that. */
+  const tell = (term: string) => {
+    owner.send({ term })
+    return Effect.repeat(turn, { until: () => peer.isReady() === (term !== "") })
+  }
+  return { decidedHere, handOver, signOfLifeAsked, owner, ready, refuse, retired, signs: () => signs, tell }
+})
+
+describe("A command that an owner does not answer", () => {
+  it.effect("stays with it while it decides other commands, and is decided here when it is silent", () =>
+    Effect.gen(function* () {
+      const { decidedHere, handOver, refuse, retired, signOfLifeAsked, signs } = yield* makePair
+      yield* handOver("locked")
+      for (let round = 0; round < 40; round++) {
+        const { answered, id } = yield* handOver("other")
+        refuse(id, "DEVICE_NOT_FOUND")
+        yield* answered
+        yield* TestClock.adjust("40 millis")
+      }
+      // One that decides is not asked.
+      assert.deepStrictEqual([retired, signs()], [[], 0])
+      for (let check = 1; check <= 4; check++) {
+        yield* TestClock.adjust("40 millis")
+        yield* signOfLifeAsked
+      }
+      assert.deepStrictEqual(retired, [])
+      yield* TestClock.adjust("40 millis")
+      yield* Effect.repeat(turn, { until: () => retired.length > 0 })
+      yield* Effect.repeat(turn, { until: () => decidedHere.length > 0 })
+      assert.deepStrictEqual([retired, decidedHere], [["first"], ["locked"]])
+    })
+  )
+
+  it.effect("stays with one that gives signs of life, also while it leaves", () =>
+    Effect.gen(function* () {
+      const { handOver, retired, signOfLifeAsked, tell } = yield* makePair
+      yield* handOver("waits")
+      for (const term of ["", "first", ""]) {
+        for (let check = 1; check <= 4; check++) {
+          yield* TestClock.adjust("40 millis")
+          yield* signOfLifeAsked
+        }
+        yield* tell(term)
+        yield* TestClock.adjust("40 millis")
+      }
+      assert.deepStrictEqual(retired, [])
+    })
+  )
+
+  it.effect("is decided here later if the owner runs, but only says that it is not ready", () =>
+    Effect.gen(function* () {
+      const { decidedHere, handOver, ready, refuse } = yield* makePair
+      yield* handOver("waits")
+      for (let round = 1; round <= 19; round++) {
+        const { answered, id } = yield* handOver("other")
+        refuse(id, "NOT_READY")
+        yield* answered
+        yield* TestClock.adjust("40 millis")
+      }
+      assert.deepStrictEqual([decidedHere, ready], [[], [true]])
+      yield* TestClock.adjust("40 millis")
+      yield* Effect.repeat(turn, { until: () => decidedHere.length > 0 })
+      assert.deepStrictEqual([decidedHere, ready], [["waits"], [true, false]])
+    })
+  )
+})
+
+describe("What is too large for one frame", () => {
+  it.effect("arrives in several", () =>
+    Effect.gen(function* () {
+      const { handOver, owner } = yield* makePair
+      const commands = yield* Effect.replicateEffect(handOver("any"), 20)
+      const message = "x".repeat(1_000_000)
+      owner.send({
+        outcomes: commands.map(({ id }) => [id, "refused", { code: "DEVICE_NOT_FOUND", message }] as const)
+      })
+      for (const { answered } of commands) yield* answered
+    })
+  )
+
+  it("is divided, and nothing else is", () => {
+    const small: ToOwner = { term: "t", commands: [] }
+    assert.lengthOf(encodeFrames(small), 1)
+    const outcomes = Array.from(
+      { length: 9 },
+      (_, id) => [id, "signed", "ü".repeat(2_000_000), "kid", "value"] as const
+    )
+    const received: Array<FromOwner> = []
+    const read = frameReader((text) => void received.push(JSON.parse(text)))
+    for (const frame of encodeFrames({ outcomes })) {
+      assert.isAtMost(frame.length, frameBytesMax + 4)
+      assert.isTrue(read(frame))
+    }
+    assert.deepStrictEqual(
+      received.flatMap((each) => each.outcomes ?? []).map(([id]) => id),
+      outcomes.map(([id]) => id)
+    )
+    const [one] = outcomes
+    assert.throws(
+      () => encodeFrames({ outcomes: [[0, "signed", "x".repeat(frameBytesMax), "", ""], one!] }),
+      /larger than a frame/
+    )
+  })
+})

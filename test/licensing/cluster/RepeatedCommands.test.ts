@@ -1,0 +1,54 @@
+/** A command that is decided for the second time, because its owner may have executed it, gets the response of the first time. */
+import { assert, describe, it } from "@effect/vitest"
+import { activate, deactivate } from "../../../src/licensing/rules/Activation.ts"
+import { checkin, checkout } from "../../../src/licensing/rules/Floating.ts"
+import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
+import { allowed, refusedWith } from "../../support/rules/LicenseRules.ts"
+import {
+  activationOf,
+  deviceOf,
+  hardware,
+  keyHash,
+  minute,
+  noon,
+  requestOf,
+  rowsOf
+} from "../../support/rules/Licenses.ts"
+
+const machine = hardware("machine")
+const command = {
+  ...requestOf(machine),
+  newDeviceId: deviceOf(machine).id,
+  newLeaseId: "lse_1",
+  leaseToken: "lease_1",
+  tokenHash: sha256Hex("lease_1")
+}
+const rows = rowsOf({ policy: { max_floating_users: 1 } })
+
+describe("A repeated command", () => {
+  it("that gave a slot back gives it back once, and is refused later or without the mark", () => {
+    const active = allowed(rows, activate, activationOf(machine)).after
+    const first = allowed(active, deactivate, requestOf(machine))
+    const second = allowed(first.after, deactivate, { ...requestOf(machine), isRepeated: true })
+    assert.deepStrictEqual([second.changes, second.reply], [{}, first.reply])
+    refusedWith("DEVICE_STATE_CONFLICT", first.after, deactivate, requestOf(machine))
+    const repeated = { ...requestOf(machine), isRepeated: true }
+    refusedWith("DEVICE_STATE_CONFLICT", first.after, deactivate, repeated, noon + minute)
+  })
+
+  it("that took a seat takes one and records it once", () => {
+    const first = allowed(rows, checkout, command)
+    const second = allowed(first.after, checkout, { ...command, isRepeated: true })
+    assert.deepStrictEqual([second.changes, second.reply], [{}, first.reply])
+  })
+
+  it("that returned a seat returns it once, and is refused later or without the mark", () => {
+    const taken = allowed(rows, checkout, command).after
+    const request = { keyHash, tokenHash: command.tokenHash }
+    const first = allowed(taken, checkin, request)
+    const second = allowed(first.after, checkin, { ...request, isRepeated: true })
+    assert.deepStrictEqual([second.changes, second.reply], [{}, first.reply])
+    refusedWith("LEASE_NOT_ACTIVE", first.after, checkin, request)
+    refusedWith("LEASE_NOT_ACTIVE", first.after, checkin, { ...request, isRepeated: true }, noon + minute)
+  })
+})

@@ -1,0 +1,37 @@
+/** Whether a node notices that others change its licenses: only then it hands commands over to their owners. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { activate, validate } from "../../../src/licensing/rules/Activation.ts"
+import { Database } from "../../support/database/Database.ts"
+import { makeNode } from "../../support/database/LicenseNodes.ts"
+import { makeLicense, requestOf } from "../../support/database/StoredLicenses.ts"
+
+layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("A license in memory", (it) => {
+  it.effect(
+    "counts as overtaken after another node has changed it, and not after an edit of its policy or catalog",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const license = yield* makeLicense({ max_activations: 0 })
+        const [node, other] = [yield* makeNode, yield* makeNode]
+        const overtaken = () => node.changedElsewhereAt(license.license)
+        const activated = (on: typeof node, name: string) => on.ask(license.license, activate, requestOf(license, name))
+
+        yield* activated(node, "a")
+        for (const name of ["b", "c"]) {
+          yield* sql`UPDATE policies SET revision = revision + 1 WHERE id = ${license.policy}`
+          yield* node.ask(license.license, validate, requestOf(license, "a"))
+          yield* sql`UPDATE products SET catalog_revision = catalog_revision + 1 WHERE id = ${license.product}`
+          yield* activated(node, name)
+        }
+        assert.strictEqual(overtaken(), Number.NEGATIVE_INFINITY)
+
+        const before = yield* Clock.currentTimeMillis
+        yield* activated(other, "d")
+        yield* activated(node, "e")
+        assert.isAtLeast(overtaken(), before)
+        assert.strictEqual(other.changedElsewhereAt(license.license), Number.NEGATIVE_INFINITY)
+      })
+  )
+})

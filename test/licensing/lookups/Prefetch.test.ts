@@ -1,0 +1,138 @@
+/**
+ * Whether prefetched data confirms the state for which it was fetched: only then a response may be sent without another
+ * query.
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Lookups } from "../../../src/licensing/lookups/LicenseLookups.ts"
+import { prefetch } from "../../../src/licensing/lookups/Prefetch.ts"
+import type { Revisions } from "../../../src/licensing/model/LicenseRecords.ts"
+import type { Needs } from "../../../src/licensing/rules/LicenseCommand.ts"
+import { CommittedState } from "../../../src/licensing/state/CommittedState.ts"
+import { deviceOf, hardware, noon, rowsOf } from "../../support/rules/Licenses.ts"
+
+const [deskBinding, desktop] = [hardware("desk"), hardware("desktop")]
+const currentRevisions: Revisions = { license: 5, policy: 3, catalog: 2 }
+
+const state = () => {
+  const { license, policy, assignments } = rowsOf({
+    license: { revision: currentRevisions.license },
+    policy: { revision: currentRevisions.policy }
+  })
+  return new CommittedState({
+    license,
+    policy,
+    assignments,
+    productCode: "editor",
+    catalogRevision: currentRevisions.catalog,
+    devices: [],
+    devicesComplete: false,
+    leases: [],
+    lapsingFrom: Number.POSITIVE_INFINITY,
+    silentFrom: Number.POSITIVE_INFINITY
+  })
+}
+
+/** The look-ups of a batch of commands with these needs, in order, and what they confirm. */
+const confirmed = Effect.fnUntraced(function* (
+  needs: ReadonlyArray<Needs>,
+  {
+    asOf = {},
+    found = [deskBinding, desktop]
+  }: { asOf?: Partial<Revisions> | "gone"; found?: ReadonlyArray<typeof deskBinding> } = {}
+) {
+  const read = typeof asOf === "object" ? { ...currentRevisions, ...asOf } : undefined
+  const revisions = read ?? currentRevisions
+  const done: Array<string> = []
+  const noted = <A>(name: string, value: A) =>
+    Effect.sync(() => {
+      done.push(name)
+      return value
+    })
+  const lookups: Partial<Lookups> = {
+    device: ({ binding }) =>
+      noted(
+        "device",
+        found.includes(binding as typeof deskBinding)
+          ? {
+              devices: [{ device: deviceOf(binding as typeof deskBinding), lease: undefined }],
+              revisions
+            }
+          : undefined
+      ),
+    leaseByToken: () => noted("lease", { devices: [], revisions }),
+    feature: () => noted("feature", undefined),
+    resettableCount: () => noted("resettable", 0),
+    catalog: () => noted("catalog", { revision: revisions.catalog, versions: new Map<string, number>() }),
+    inOneSnapshot: (_, inside) => Effect.as(Effect.all(inside), read)
+  }
+  const commands = needs.map((needed) => ({
+    rule: { name: "any", needs: () => needed, decide: undefined as never },
+    command: {}
+  }))
+  const { isCurrent } = yield* prefetch(lookups as Lookups, state(), commands, noon, false)
+  return { isCurrent, done }
+})
+
+it.effect("look-ups that all read the state's revisions confirm it", () =>
+  Effect.gen(function* () {
+    const needs = [{ binding: deskBinding }, { binding: desktop }, { leaseToken: "t" }]
+    assert.deepStrictEqual(yield* confirmed(needs), { isCurrent: true, done: ["device", "device", "lease"] })
+  })
+)
+
+it.effect.each(["license", "policy", "catalog"] as const)(
+  "a look-up that read another revision of the %s does not confirm it",
+  (what) =>
+    Effect.gen(function* () {
+      const { isCurrent } = yield* confirmed([{ binding: deskBinding }], {
+        asOf: { [what]: currentRevisions[what] + 1 }
+      })
+      assert.isFalse(isCurrent)
+    })
+)
+
+it.effect.each([
+  ["nothing is looked up", []],
+  ["only versions are looked up", [{ appVersion: "1.0" }]]
+] as const)("nothing is confirmed if %s", ([, needs]) =>
+  Effect.gen(function* () {
+    assert.isUndefined((yield* confirmed(needs)).isCurrent)
+  })
+)
+
+const inSnapshot = [{ featureId: "feat_1" }, { resettable: true }]
+
+it.effect("look-ups that read no revisions read them in their snapshot", () =>
+  Effect.gen(function* () {
+    const done = ["feature", "resettable"]
+    assert.deepStrictEqual(yield* confirmed(inSnapshot), { isCurrent: true, done })
+    assert.isFalse((yield* confirmed(inSnapshot, { asOf: { license: 6 } })).isCurrent)
+    assert.isFalse((yield* confirmed(inSnapshot, { asOf: "gone" })).isCurrent)
+  })
+)
+
+it.effect(
+  "versions of another revision of the catalog confirm nothing, even if the license was current after that",
+  () =>
+    Effect.gen(function* () {
+      assert.isFalse((yield* confirmed([{ appVersion: "1.0" }], { asOf: { catalog: 1 } })).isCurrent)
+      const mixed = yield* confirmed([{ appVersion: "1.0" }, { featureId: "feat_1" }], { asOf: { catalog: 1 } })
+      assert.isFalse(mixed.isCurrent)
+    })
+)
+
+it.effect("a missing device confirms nothing", () =>
+  Effect.gen(function* () {
+    assert.isUndefined(
+      (yield* confirmed([{ binding: deskBinding }, { binding: desktop }], { found: [deskBinding] })).isCurrent
+    )
+  })
+)
+
+it.effect("versions are read before the data that confirms them", () =>
+  Effect.gen(function* () {
+    const { done, isCurrent } = yield* confirmed([{ binding: deskBinding, appVersion: "1.0" }])
+    assert.deepStrictEqual({ done, isCurrent }, { done: ["catalog", "device"], isCurrent: true })
+  })
+)

@@ -1,0 +1,139 @@
+import { assert, describe, it } from "@effect/vitest"
+import { expiredFeatures } from "../../../src/licensing/model/FeatureExpiry.ts"
+import type { LicenseStatus } from "../../../src/licensing/model/License.ts"
+import { entitlementVersionAt, reinstate, revoke, statusAt, suspend } from "../../../src/licensing/rules/Lifecycle.ts"
+import { allowed, perform, refusedWith, viewOf } from "../../support/rules/LicenseRules.ts"
+import {
+  day,
+  deviceOf,
+  hardware,
+  leaseOf,
+  noon,
+  type Rows,
+  type RowsInput,
+  rowsOf
+} from "../../support/rules/Licenses.ts"
+
+const rules = { suspend, reinstate, revoke }
+const versionAt = ({ assignments, license, policy }: Rows, now: number) =>
+  entitlementVersionAt(license, policy, expiredFeatures(assignments, now).length, now)
+const statusOf = ({ license, policy }: Rows, now: number) => statusAt(license, policy, now)
+
+/** What the clock makes of a license that is stored as active or suspended; grace is three days in all of them. */
+const clocks = {
+  active: { expires_at: noon + day },
+  grace_period: { expires_at: noon - day },
+  expired: { expires_at: noon - 4 * day }
+} as const
+
+const slotted = deviceOf(hardware("machine"))
+const seated = deviceOf(hardware("seat holder"), { holds_slot: false })
+const retired = deviceOf(hardware("retired"), { status: "deactivated" })
+
+const rowsIn = (license: RowsInput["license"]): Rows =>
+  rowsOf({ license, policy: { grace_period_days: 3 }, devices: [slotted, seated, retired], leases: [leaseOf(seated)] })
+
+/** A license in a state: as the database says it, or by the clock alone while the database still says active. */
+const written = (status: LicenseStatus) =>
+  rowsIn({ status, ...(status in clocks ? clocks[status as keyof typeof clocks] : undefined) })
+const byClock = (status: keyof typeof clocks) => rowsIn(clocks[status])
+
+type Row = readonly [from: string, rows: Rows, trigger: keyof typeof rules, to: LicenseStatus | "no-op" | "refused"]
+
+const table: ReadonlyArray<Row> = [
+  ["active", written("active"), "suspend", "suspended"],
+  ["grace_period", written("grace_period"), "suspend", "suspended"],
+  ["grace_period by the clock", byClock("grace_period"), "suspend", "suspended"],
+  ["expired", written("expired"), "suspend", "suspended"],
+  ["expired by the clock", byClock("expired"), "suspend", "suspended"],
+  ["suspended", written("suspended"), "suspend", "no-op"],
+  ["revoked", written("revoked"), "suspend", "refused"],
+  ["suspended before its expiry", rowsIn({ status: "suspended", ...clocks.active }), "reinstate", "active"],
+  ["suspended and in grace", rowsIn({ status: "suspended", ...clocks.grace_period }), "reinstate", "grace_period"],
+  ["suspended past its grace", rowsIn({ status: "suspended", ...clocks.expired }), "reinstate", "expired"],
+  ["suspended and perpetual", rowsIn({ status: "suspended", expires_at: undefined }), "reinstate", "active"],
+  ["active", written("active"), "reinstate", "no-op"],
+  ["grace_period", written("grace_period"), "reinstate", "no-op"],
+  ["grace_period by the clock", byClock("grace_period"), "reinstate", "no-op"],
+  ["expired", written("expired"), "reinstate", "refused"],
+  ["expired by the clock", byClock("expired"), "reinstate", "refused"],
+  ["revoked", written("revoked"), "reinstate", "refused"],
+  ["active", written("active"), "revoke", "revoked"],
+  ["grace_period", written("grace_period"), "revoke", "revoked"],
+  ["grace_period by the clock", byClock("grace_period"), "revoke", "revoked"],
+  ["expired", written("expired"), "revoke", "revoked"],
+  ["expired by the clock", byClock("expired"), "revoke", "revoked"],
+  ["suspended", written("suspended"), "revoke", "revoked"],
+  ["revoked", written("revoked"), "revoke", "no-op"]
+]
+
+describe("transitions", () => {
+  it.each(table)("from %s", (_, rows, trigger, to) => {
+    const rule = rules[trigger]
+    if (to === "refused") {
+      const { refused } = refusedWith("LICENSE_STATE_CONFLICT", rows, rule, undefined)
+      assert.strictEqual(refused.detail, statusOf(rows, noon))
+      return
+    }
+    const { before, after, changes } = allowed(rows, rule, undefined)
+    if (to === "no-op") {
+      assert.deepStrictEqual(after, before)
+      return
+    }
+    assert.strictEqual(after.license.status, to)
+    assert.strictEqual(after.license.updated_at, noon)
+    assert.strictEqual(versionAt(after, noon), versionAt(rows, noon) + 1)
+    assert.deepStrictEqual(changes.events, [
+      {
+        event_type: (
+          { suspend: "license.suspended", reinstate: "license.reinstated", revoke: "license.revoked" } as const
+        )[trigger],
+        resource_type: "license",
+        resource_id: rows.license.id,
+        metadata: { status: { old: statusOf(rows, noon), new: to } }
+      }
+    ])
+  })
+
+  it.each(table)("from %s are the same where nothing has written the time down yet", (_, rows, trigger) => {
+    const outcome = rules[trigger].decide(viewOf(rows), undefined, noon)
+    const { changes, refused } = perform(rows, rules[trigger], undefined, noon)
+    assert.strictEqual(outcome.accepted ? undefined : outcome.code, refused?.code)
+    if (outcome.accepted) assert.deepStrictEqual(outcome.changes.events, changes.events)
+  })
+
+  it("ends leases and leaves slots alone when a license is suspended", () => {
+    const { after } = allowed(written("active"), suspend, undefined)
+    assert.deepStrictEqual(after.leases, [leaseOf(seated, { status: "ended", ended_at: noon })])
+    assert.deepStrictEqual(viewOf(after).deviceById(slotted.id), slotted)
+    assert.strictEqual(after.license.active_device_count, 1)
+  })
+
+  it("ends leases and deactivates every active device when a license is revoked", () => {
+    const { after } = allowed(written("active"), revoke, undefined)
+    assert.deepStrictEqual(after.leases, [leaseOf(seated, { status: "ended", ended_at: noon })])
+    assert.deepStrictEqual(after.devices, [
+      ...[slotted, seated].map((device) => ({
+        ...device,
+        status: "deactivated" as const,
+        holds_slot: false,
+        updated_at: noon
+      })),
+      retired
+    ])
+    assert.strictEqual(after.license.active_device_count, 0)
+  })
+
+  it("tells of an expired license what its type allows", () => {
+    const refusalOf = (license_type: "trial" | "consumption") => {
+      const rows = rowsOf({ license: clocks.expired, policy: { license_type } })
+      return refusedWith("LICENSE_STATE_CONFLICT", rows, reinstate, undefined).refused.message
+    }
+    assert.match(refusalOf("trial"), /: renew it instead\.$/)
+    assert.match(refusalOf("consumption"), /: update its expires_at instead\.$/)
+  })
+
+  it("asks for the devices that a revocation deactivates", () => {
+    assert.deepStrictEqual(revoke.needs?.(undefined), { activeDevices: true, allLeases: true })
+  })
+})

@@ -1,0 +1,118 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { activate, check, deactivate, validate } from "../../../src/licensing/rules/Activation.ts"
+import { rows as anyRows, bindings } from "../../support/rules/LicenseArbitraries.ts"
+import { allowed, eventTypes, perform, refusedWith, settled } from "../../support/rules/LicenseRules.ts"
+import {
+  activationOf,
+  day,
+  deviceOf,
+  dueAfter,
+  hardware,
+  minute,
+  noon,
+  requestOf,
+  rowsOf,
+  second
+} from "../../support/rules/Licenses.ts"
+
+const machine = hardware("machine")
+const other = hardware("other machine")
+
+describe("validate and check", () => {
+  const device = deviceOf(machine, { last_seen_at: noon - minute, last_validated_at: noon - minute })
+
+  it("validate moves when the device was seen and validated, and records no event", () => {
+    const { changes } = allowed(rowsOf({ devices: [device] }), validate, requestOf(machine))
+    assert.deepStrictEqual(changes, {
+      seen: { ...device, last_seen_at: noon, last_validated_at: noon, due_at: dueAfter(noon) }
+    })
+  })
+
+  it("validate raises the revision where heartbeats decide", () => {
+    const { changes } = allowed(
+      rowsOf({ policy: { require_heartbeat: true }, devices: [device] }),
+      validate,
+      requestOf(machine)
+    )
+    assert.deepStrictEqual(changes, {
+      devices: [{ ...device, last_seen_at: noon, last_validated_at: noon, due_at: dueAfter(noon) }]
+    })
+  })
+
+  it("validate writes at most once a second", () => {
+    const rows = rowsOf({ devices: [device] })
+    const lastValidated = device.last_validated_at ?? 0
+    assert.deepStrictEqual(allowed(rows, validate, requestOf(machine), lastValidated + 999).changes, {})
+    assert.property(allowed(rows, validate, requestOf(machine), lastValidated + second).changes, "seen")
+  })
+
+  it("check answers what validate answers and writes nothing", () => {
+    fc.assert(
+      fc.property(anyRows, fc.constantFrom(...bindings), (rows, binding) => {
+        const checked = perform(rows, check, requestOf(binding), noon)
+        const validated = perform(rows, validate, requestOf(binding), noon)
+        assert.deepStrictEqual(checked.changes, checked.refused === undefined ? {} : { events: [] })
+        assert.deepStrictEqual(checked.reply, validated.reply)
+        const code = validated.refused?.code
+        assert.strictEqual(checked.refused?.code, code === "HEARTBEAT_OVERDUE" ? "DEVICE_NOT_ACTIVE" : code)
+      }),
+      { numRuns: 300 }
+    )
+  })
+})
+
+describe("heartbeats", () => {
+  const policy = { require_heartbeat: true, validation_interval_minutes: 10 }
+  const due = noon + 10 * minute + 30 * second
+  const activated = deviceOf(machine, { activated_at: noon, due_at: due })
+
+  it("may come until the interval and 30 seconds have passed since the activation", () => {
+    const rows = rowsOf({ policy, devices: [activated] })
+    allowed(rows, validate, requestOf(machine), due)
+    refusedWith("HEARTBEAT_OVERDUE", rows, validate, requestOf(machine), due + 1)
+  })
+
+  it("count from the last validation once there was one", () => {
+    const { after } = allowed(rowsOf({ policy, devices: [activated] }), validate, requestOf(machine), noon + 5 * minute)
+    allowed(after, validate, requestOf(machine), due + 5 * minute)
+    refusedWith("HEARTBEAT_OVERDUE", after, validate, requestOf(machine), due + 5 * minute + 1)
+  })
+
+  it("count from a new activation, not from a validation before it", () => {
+    const before = deviceOf(machine, { status: "expired", activated_at: noon - 2 * day, last_validated_at: noon - day })
+    const { after } = allowed(rowsOf({ policy, devices: [before] }), activate, activationOf(machine))
+    allowed(after, validate, requestOf(machine), due)
+    refusedWith("HEARTBEAT_OVERDUE", after, validate, requestOf(machine), due + 1)
+  })
+
+  it("that fail to come give the slot back, until the device is activated again", () => {
+    const rows = rowsOf({ policy: { ...policy, max_activations: 1 }, devices: [activated] })
+    const lapsed = settled(rows, due + 1)
+    assert.strictEqual(lapsed.license.active_device_count, 0)
+    refusedWith("HEARTBEAT_OVERDUE", lapsed, validate, requestOf(machine), due + day)
+    refusedWith("DEVICE_NOT_ACTIVE", lapsed, check, requestOf(machine), due + day)
+    refusedWith("DEVICE_STATE_CONFLICT", lapsed, deactivate, requestOf(machine), due + day)
+    const { after } = allowed(rows, activate, activationOf(machine), due + 1)
+    assert.strictEqual(after.license.times_activated, 1)
+    assert.deepStrictEqual(eventTypes(after), ["device.expired", "license.activated"])
+    allowed(after, validate, requestOf(machine), due + 1)
+    allowed(lapsed, activate, activationOf(other), due + 1)
+  })
+
+  it("are not missed where the policy does not ask for them", () => {
+    const rows = rowsOf({
+      policy: { ...policy, require_heartbeat: false },
+      license: { expires_at: undefined },
+      devices: [activated]
+    })
+    allowed(rows, validate, requestOf(machine), noon + 1000 * day)
+    const lapsed = rowsOf({ devices: [deviceOf(machine, { status: "expired" })] })
+    refusedWith("DEVICE_NOT_ACTIVE", lapsed, validate, requestOf(machine))
+  })
+
+  it("are not asked of a seat holder", () => {
+    const rows = rowsOf({ policy, devices: [deviceOf(machine, { activated_at: noon - day, holds_slot: false })] })
+    assert.deepStrictEqual(settled(rows, noon), rows)
+  })
+})

@@ -1,0 +1,56 @@
+/** The instant before which no device of a license is due (`heartbeat_from`), when the end of access moves. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { renew } from "../../../src/licensing/changes/Renewal.ts"
+import { activate } from "../../../src/licensing/rules/Activation.ts"
+import { Database } from "../../support/database/Database.ts"
+import { fromNoon, makeNode, makeSweeps } from "../../support/database/LicenseNodes.ts"
+import { deviceStates, requestOf, stored, storeOne } from "../../support/database/StoredLicenses.ts"
+import { day, minute, noon, second } from "../../support/rules/Licenses.ts"
+
+layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the bound of a license's due instants", (it) => {
+  it.effect("covers devices that were due only after the end of access, because a renewal may move the end", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const { ask } = yield* makeNode
+        const { heartbeat } = yield* makeSweeps
+        const license = yield* storeOne({
+          license: { expires_at: noon + 30 * minute },
+          policy: { require_heartbeat: true, validation_interval_minutes: 60, license_type: "subscription" }
+        })
+        yield* ask(license.license, activate, requestOf(license, "m"))
+        const due = noon + 60 * minute + 30 * second
+        yield* TestClock.setTime(noon + 20 * minute)
+        yield* heartbeat
+        yield* ask(license.license, renew, { extend_by_days: 30 })
+        yield* TestClock.setTime(due)
+        yield* heartbeat
+        assert.deepStrictEqual(yield* deviceStates(license.license), { active: [1, 1] })
+        yield* TestClock.setTime(due + 1)
+        yield* heartbeat
+        assert.deepStrictEqual(yield* deviceStates(license.license), { expired: [1, 0] })
+      })
+    )
+  )
+
+  it.effect("is checked once an interval after the end of access", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const { ask } = yield* makeNode
+        const { heartbeat } = yield* makeSweeps
+        const license = yield* storeOne({
+          license: { expires_at: noon + 30 * minute },
+          policy: { require_heartbeat: true, validation_interval_minutes: 60, grace_period_days: 0 }
+        })
+        yield* ask(license.license, activate, requestOf(license, "m"))
+        yield* TestClock.setTime(noon + day)
+        yield* heartbeat
+        const { revision } = yield* stored(license.license)
+        yield* heartbeat
+        assert.strictEqual((yield* stored(license.license)).revision, revision)
+        assert.deepStrictEqual(yield* deviceStates(license.license), { active: [1, 1] })
+      })
+    )
+  )
+})

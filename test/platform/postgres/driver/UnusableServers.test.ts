@@ -1,0 +1,118 @@
+/** Servers that no start can use: the first answer ends it with one line. Only a server that is not there yet is tried again. */
+import { createServer, connect as dial, type Server, type Socket } from "node:net"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Hex } from "effect/encoding"
+import { inject } from "vitest"
+import { openSession, Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
+
+/** The refusal of a start with this database. */
+const refusal = (url: string) =>
+  Effect.map(
+    Effect.flip(Effect.scoped(Layer.build(Postgres.layer({ url: Redacted.make(url) })))),
+    ({ message }) => message
+  )
+
+/** A server on this machine that counts its connections. */
+const serving = (treat: (socket: Socket, count: number) => void) =>
+  Effect.acquireRelease(
+    Effect.callback<{ server: Server; port: number; seen: { connections: number } }>((resume) => {
+      const seen = { connections: 0 }
+      const server = createServer((socket) => {
+        socket.on("error", () => {})
+        treat(socket, ++seen.connections)
+      }).listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        resume(Effect.succeed({ server, port: typeof address === "object" ? (address?.port ?? 0) : 0, seen }))
+      })
+    }),
+    ({ server }) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
+  )
+
+/** Answers the first bytes with a text, and leaves the connection open. */
+const answering = (text: string) => (socket: Socket) => void socket.once("data", () => socket.write(text))
+
+layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
+  for (const encoding of ["LATIN1", "SQL_ASCII"]) {
+    it.effect(`refuses a database whose encoding is ${encoding}`, () =>
+      Effect.gen(function* () {
+        const address = new URL(inject("database").url)
+        const admin = yield* openSession(Redacted.make(address.href))
+        const name = `licensing_test_${Hex.random(12)}`
+        yield* Effect.acquireRelease(
+          admin.values(
+            `CREATE DATABASE ${name} TEMPLATE template0 ENCODING '${encoding}' LOCALE_PROVIDER libc LOCALE 'C'`
+          ),
+          () => Effect.orDie(admin.values(`DROP DATABASE ${name} WITH (FORCE)`))
+        )
+        address.pathname = name
+        const message = yield* refusal(address.href)
+        assert.include(message, `/${name} has the encoding ${encoding}; the service needs UTF8`)
+        assert.notInclude(message, "\n")
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  for (const sslmode of ["disable", "require"]) {
+    for (const [name, text] of Object.entries({
+      http: "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+      ssh: "SSH-2.0-OpenSSH_9.9\r\n",
+      silentAfterOneByte: "2"
+    })) {
+      it.effect(`stops at a server that is no PostgreSQL: ${name}, sslmode=${sslmode}`, () =>
+        Effect.gen(function* () {
+          const { port, seen } = yield* serving(answering(text))
+          const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x?sslmode=${sslmode}`)
+          assert.strictEqual(
+            message,
+            `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server that answers there is no PostgreSQL`
+          )
+          assert.strictEqual(seen.connections, 1)
+        }).pipe(Effect.scoped)
+      )
+    }
+  }
+
+  for (const sslmode of ["require", "verify-ca", "verify-full"]) {
+    it.effect(`stops at a server without TLS where the address asks for TLS: sslmode=${sslmode}`, () =>
+      Effect.gen(function* () {
+        const { port, seen } = yield* serving(answering("N"))
+        const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x?sslmode=${sslmode}`)
+        assert.strictEqual(message, `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server does not support TLS`)
+        assert.strictEqual(seen.connections, 1)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("stops at a pooler that refuses the parameters of the connection", () =>
+    Effect.gen(function* () {
+      const fields = "SFATAL\0VFATAL\0C08P01\0Munsupported startup parameter: statement_timeout\0\0"
+      const length = Buffer.alloc(4)
+      length.writeInt32BE(fields.length + 4)
+      const { port, seen } = yield* serving(answering(`E${length.toString("latin1")}${fields}`))
+      const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x`)
+      assert.include(message, "cannot be used: unsupported startup parameter: statement_timeout")
+      assert.strictEqual(seen.connections, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("tries again where a connection is refused, or ends without an answer", () =>
+    Effect.gen(function* () {
+      const address = new URL(inject("database").url)
+      const upstream = { host: address.hostname, port: Number(address.port || "5432") }
+      const { port, seen } = yield* serving((socket, count) => {
+        if (count === 1) return void socket.resetAndDestroy()
+        if (count === 2) return void socket.destroy()
+        const other = dial(upstream)
+        other.on("error", () => socket.destroy())
+        socket.on("close", () => other.destroy())
+        other.on("close", () => socket.destroy())
+        socket.pipe(other).pipe(socket)
+      })
+      address.hostname = "127.0.0.1"
+      address.port = String(port)
+      yield* Effect.scoped(Layer.build(Postgres.layer({ url: Redacted.make(address.href) })))
+      assert.isAtLeast(seen.connections, 3)
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,27 @@
+/** One license in one step: its requests, answers and rows. */
+import type { Catalog, License } from "../model/Model.ts"
+import type { Call } from "../requests/Operations.ts"
+import type { Outcome } from "../requests/Outcome.ts"
+import type { Stored } from "./Rows.ts"
+
+/** The catalog from an event on. */
+export interface CatalogPeriod {
+  /** The event's sequence number; 0 = before the step. */
+  readonly since: number
+  readonly catalog: Catalog
+}
+
+export interface LicenseStep {
+  readonly before: License
+  readonly stored: Stored
+  /** All states of the catalog in the step, in order. */
+  readonly periods: ReadonlyArray<CatalogPeriod>
+  /** All times that the clocks showed in the step. */
+  readonly nows: ReadonlyArray<number>
+  readonly calls: ReadonlyArray<Call>
+  readonly outcomes: ReadonlyMap<string, Outcome>
+  /** Whether requests may have been refused because of contention. */
+  readonly isContended: boolean
+  /** The last validation of each device, by binding, that a failover has lost: nodes may remember it. */
+  readonly remembered: ReadonlyMap<string, number>
+}

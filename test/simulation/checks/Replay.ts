@@ -1,0 +1,201 @@
+/**
+ * Compares answers and records with the model. The events of a license give the order of its changes:
+ * each is replayed on the model, which must give the same events, ledger rows and answers. An answer without an
+ * event must be correct in one of the states that the license passed through meanwhile. The state after all events
+ * must equal the rows. Where the events do not determine the state, all possible states are tried.
+ */
+import { isDeepStrictEqual } from "node:util"
+import {
+  type Answer,
+  dueTransitions,
+  type License,
+  type Situation,
+  settled,
+  statusAt,
+  transitionByTime
+} from "../model/Model.ts"
+import { type Call, operations } from "../requests/Operations.ts"
+import type { LicenseStep } from "./LicenseStep.ts"
+import { adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
+import type { StoredEvent } from "./Rows.ts"
+import { brief, show, Violation, violation } from "./Violation.ts"
+
+const isByClock = ({ request }: StoredEvent) => request === "req_none"
+
+/** Groups the events of one command; an event made by time is a group by itself. */
+const grouped = (events: ReadonlyArray<StoredEvent>): ReadonlyArray<ReadonlyArray<StoredEvent>> => {
+  const groups: Array<Array<StoredEvent>> = []
+  for (const event of events) {
+    const last = groups.at(-1)
+    if (last !== undefined && !isByClock(event) && last[0]!.request === event.request) last.push(event)
+    else groups.push([event])
+  }
+  return groups
+}
+
+const anyTime = Number.POSITIVE_INFINITY
+
+export class Replay {
+  private readonly licenseStep: LicenseStep
+  private readonly stored: License
+  /** All possible states of the license now. */
+  private current: ReadonlyArray<License>
+  /** All possible states in this step. */
+  private readonly states: Array<License>
+  private readonly placed = new Set<string>()
+
+  constructor(licenseStep: LicenseStep) {
+    this.licenseStep = licenseStep
+    this.current = [licenseStep.before]
+    this.states = [licenseStep.before]
+    this.stored = licenseStep.stored.licenses.get(licenseStep.before.id)!
+  }
+
+  /** Throws a violation if the step is impossible. */
+  run(): void {
+    const { before, calls, stored } = this.licenseStep
+    for (const group of grouped(stored.events.filter(({ license }) => license === before.id))) {
+      if (isByClock(group[0]!)) this.moveOn(group[0]!)
+      else this.pool(group)
+    }
+    this.go(this.current.map((license) => adoptQuiet(license, this.stored, this.situations([license]))))
+    for (const call of calls) if (!this.placed.has(call.request)) this.justify(call)
+    this.reconcile()
+  }
+
+  private go(next: ReadonlyArray<License>): void {
+    this.current = next.filter((one, index) => next.findIndex((other) => isDeepStrictEqual(one, other)) === index)
+    this.states.push(...this.current)
+  }
+
+  /** All situations in which a command can have been decided, no later than its event if it left one. */
+  private *situations(
+    states: ReadonlyArray<License>,
+    nows = this.licenseStep.nows,
+    upTo = anyTime
+  ): Generator<Situation> {
+    for (const { catalog, since } of this.licenseStep.periods.toReversed()) {
+      if (since > upTo) continue
+      for (const state of states) {
+        const policy = catalog.policies.get(state.policy)!
+        for (const license of [state, asHeard(state, this.stored)]) {
+          for (const now of nows) yield { license, catalog, policy, now }
+        }
+      }
+    }
+  }
+
+  /** A transition by time: it must have been due, and occurs once. */
+  private moveOn(event: StoredEvent): void {
+    if (event.type === "license.expiring") return
+    const subject = event.type === "license.feature_expired" ? event.metadata["feature_id"] : event.resource
+    const next: Array<License> = []
+    for (const { license, policy, now } of this.situations(this.current, [event.at], event.sequence)) {
+      const returned = { ...license, status: backByClock(license, statusAt(license, policy, now)) }
+      for (const from of [license, returned]) {
+        const moved = transitionByTime(from, policy, now, `${event.type} ${subject}`)
+        if (moved !== undefined) next.push(moved)
+      }
+    }
+    if (next.length === 0)
+      violation(`${event.type} of ${event.resource} was recorded and not due on ${show(this.current)}`)
+    this.go(next)
+  }
+
+  /** A command's events: the model must give the same. */
+  private pool(group: ReadonlyArray<StoredEvent>): void {
+    const { at, request, sequence } = group[0]!
+    const call = this.licenseStep.calls.find((one) => one.request === request)
+    if (call === undefined) violation(`events of a request that was not made in this step: ${show(group)}`)
+    if (this.placed.has(request)) violation(`${describe(call)} was done twice: ${show(group)}`)
+    this.placed.add(request)
+    if (!this.licenseStep.nows.includes(at)) violation(`an event of a time that was not: ${show(group)}`)
+    const seen = new Set<string>()
+    const next: Array<License> = []
+    for (const situation of this.situations(this.current, [at], sequence)) {
+      const answer = this.expected(call, situation)
+      const wrong = unrecorded(situation) ?? this.mismatch(call, answer, group)
+      if (wrong === undefined) next.push(answer.license)
+      else seen.add(wrong)
+    }
+    if (next.length === 0) {
+      const left = group.map(({ type }) => type)
+      violation(`${describe(call)} left ${left} on ${show(this.current)}:\n  ${[...seen].join("\n  ")}`)
+    }
+    this.go(next)
+  }
+
+  private expected(call: Call, { license, ...rest }: Situation): Answer {
+    return operations[call.operation].expected!(
+      { ...rest, license: settled(license, rest.policy, rest.now) },
+      call.command
+    )
+  }
+
+  private mismatch(call: Call, answer: Answer, group: ReadonlyArray<StoredEvent>): string | undefined {
+    const types = group.map(({ type }) => type)
+    if (!isDeepStrictEqual(types, answer.events))
+      return `the model leaves ${answer.events} (${answer.code ?? "accepted"})`
+    const ledger = this.licenseStep.stored.ledger
+      .filter(({ license, request }) => license === this.stored.id && request === call.request)
+      .map(({ feature, action, amount, balance, max }) => ({ feature, action, amount, balance, max }))
+    if (!isDeepStrictEqual(ledger, answer.ledger))
+      return `the ledger says ${show(ledger)}, the model ${show(answer.ledger)}`
+    return this.misfit(call, answer)
+  }
+
+  /** How an outcome differs from the answer that the model expects. */
+  private misfit(call: Call, answer: Answer): string | undefined {
+    const outcome = this.licenseStep.outcomes.get(call.request)!
+    if (outcome.kind === "unknown") return undefined
+    if (outcome.kind === "refused") {
+      return outcome.code === answer.code ? undefined : `refused with ${outcome.code}, the model says ${answer.code}`
+    }
+    if (answer.code !== undefined) return `accepted, the model refuses with ${answer.code}`
+    const reply = (outcome.reply ?? {}) as { readonly [member: string]: unknown }
+    const wrong = Object.entries(answer.reply).find(([member, value]) => !isDeepStrictEqual(reply[member], value))
+    // An answer presents the license at the time of the answer, which may be later than the decision.
+    if (wrong === undefined || (this.licenseStep.nows.length > 1 && "times_activated" in reply)) return undefined
+    return `answered ${wrong[0]} ${show(reply[wrong[0]])}, the model says ${show(wrong[1])}`
+  }
+
+  /** An answer without an event must be correct in some state of the step. */
+  private justify(call: Call): void {
+    const outcome = this.licenseStep.outcomes.get(call.request)!
+    if (outcome.kind === "unknown") return
+    if (outcome.kind === "refused" && outcome.code === "NOT_READY" && this.licenseStep.isContended) return
+    const seen = new Set<string>()
+    for (const situation of this.situations(this.states)) {
+      const answer = this.expected(call, situation)
+      const wrong = answer.events.length > 0 ? `the model leaves ${answer.events}` : this.misfit(call, answer)
+      if (wrong === undefined) return
+      seen.add(wrong)
+    }
+    violation(
+      `${describe(call)} was answered ${show(outcome)} and left nothing, on ${show(this.states)}:\n  ${[...seen].join("\n  ")}`
+    )
+  }
+
+  /** One of the possible states must equal the rows. */
+  private reconcile(): void {
+    const failures = this.current.flatMap((license) => {
+      try {
+        compare(adoptTimes(license, this.stored, this.licenseStep, this.situations(this.states)), this.stored)
+        return []
+      } catch (error) {
+        if (error instanceof Violation) return [error]
+        throw error
+      }
+    })
+    if (failures.length === this.current.length) throw failures[0]!
+  }
+}
+
+/** A change to a license first records the transitions by time that are due. */
+const unrecorded = ({ license, now, policy }: Situation): string | undefined => {
+  const due = dueTransitions(license, policy, now)
+  return due.length > 0 ? `not recorded: ${due}` : undefined
+}
+
+const describe = ({ command, node, request, operation }: Call): string =>
+  `${request} (${operation} ${brief(command)} at node ${node})`
