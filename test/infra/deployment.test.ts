@@ -1,5 +1,5 @@
 /** The files in infra/ agree with the service: its settings, metrics, port, version, start script and documents. */
-import { readdirSync, readFileSync, statSync } from "node:fs"
+import { globSync, readFileSync, statSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { parse, parseAllDocuments } from "yaml"
@@ -12,9 +12,9 @@ const read = (path: string) => readFileSync(`${root}/${path}`, "utf8")
 const chart = "infra/helm/licensing-service"
 
 /** All files that run or watch the service, without the scripts of the checkout. */
-const files = readdirSync(`${root}/infra`, { recursive: true, encoding: "utf8" })
-  .map((name) => `infra/${name}`)
-  .filter((path) => !path.startsWith("infra/scripts/") && statSync(`${root}/${path}`).isFile())
+const files = globSync("infra/**", { cwd: root, exclude: ["**/node_modules", "infra/scripts"] }).filter((path) =>
+  statSync(`${root}/${path}`).isFile()
+)
 
 const manifest = JSON.parse(read("package.json")) as {
   readonly version: string
@@ -125,9 +125,15 @@ describe("The files in infra", () => {
     assert.isTrue(manifest.scripts.start.endsWith(" src/main.ts serve"))
     const options = manifest.scripts.start.match(/--[\w-]+/g) ?? []
     assert.isNotEmpty(options)
-    for (const path of files) for (const option of options) assert.notInclude(read(path), option, path)
+    const unit = "infra/systemd/licensing.service"
+    for (const path of files.filter((path) => path !== unit))
+      for (const option of options) assert.notInclude(read(path), option, path)
     assert.include(read("infra/Dockerfile"), 'ENTRYPOINT ["/app/infra/licensing"]')
-    assert.include(read("infra/systemd/licensing.service"), "ExecStart=/opt/licensing/infra/licensing serve")
+    const given = manifest.scripts.start.match(/exec node (.*) src\/main\.ts serve$/)?.[1]
+    assert.include(
+      read(unit).replace(/\\\n */, ""),
+      `ExecStart=/usr/bin/env node ${given} /opt/licensing/node_modules/`
+    )
   })
 
   it("give the service more time to stop than it takes", () => {

@@ -41,6 +41,8 @@ export default defineConfig({
   description: "Guides and API reference of the licensing service.",
   lang: "en",
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${base}favicon.svg` }]],
+  // One page after the other: the search index lists them in the order in which they are read, and a build must be reproducible.
+  buildConcurrency: 1,
   // Otherwise each page has it as an inline script.
   metaChunk: true,
   vite: { publicDir: `${staged}/public`, server: { fs: { strict: false } } },

@@ -77,3 +77,16 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
+
+{{/* DNS and the database. */}}
+{{- define "licensing.databaseEgress" -}}
+- ports:
+    - { port: 53, protocol: UDP }
+    - { port: 53, protocol: TCP }
+- ports:
+    - port: {{ .Values.networkPolicy.databasePort }}
+  {{- with .Values.networkPolicy.databaseTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
