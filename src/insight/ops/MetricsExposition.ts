@@ -32,6 +32,8 @@ export class Exposition extends Context.Service<
     Exposition,
     Effect.gen(function* () {
       const context = yield* Effect.context<never>()
+      // Reading a metric registers it.
+      for (const metric of initiallyZero) metric.valueUnsafe(context)
       const updates = [
         yield* processNumbers(context),
         yield* actorNumbers(context),
@@ -47,6 +49,18 @@ export class Exposition extends Context.Service<
 }
 
 type Registry = Context.Context<never>
+
+/** Exposed from the start with 0: an alert sees no increase in a counter that appears with its first failure. */
+const initiallyZero = [
+  Metrics.refusalsDropped,
+  Metrics.validationsUncounted,
+  Metrics.takenOver(),
+  ...["answered", "returned", "late", "lost"].map((outcome) => Metrics.handedOver({ outcome })),
+  ...["traces", "metrics", "logs"].map((signal) => Metrics.telemetryFailures({ signal })),
+  ...["known", "connected"].map((state) => Metrics.clusterNodes({ state })),
+  Metrics.journalGroup,
+  Metrics.journalSeconds
+]
 
 // The longest wait of a scrape for the database; Prometheus itself waits for ten seconds.
 const databaseTimeout = "2 seconds"

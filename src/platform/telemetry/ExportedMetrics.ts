@@ -52,7 +52,7 @@ const units: ReadonlyArray<readonly [end: string, unit: string]> = [
   ["_bytes", "By"]
 ]
 
-/** The names end in their units, as Prometheus wants them. */
+/** The names end in their units, as Prometheus wants them. The unit "1" means a ratio: its OTLP receiver would rename the gauges. */
 const withUnits = ({ errors, resourceMetrics }: CollectionResult): CollectionResult => ({
   errors,
   resourceMetrics: {
@@ -65,6 +65,6 @@ const withUnits = ({ errors, resourceMetrics }: CollectionResult): CollectionRes
 })
 
 const withUnit = (metric: MetricData): MetricData => {
-  const unit = units.find(([end]) => metric.descriptor.name.endsWith(end))?.[1]
-  return unit === undefined ? metric : { ...metric, descriptor: { ...metric.descriptor, unit } }
+  const unit = units.find(([end]) => metric.descriptor.name.endsWith(end))?.[1] ?? ""
+  return { ...metric, descriptor: { ...metric.descriptor, unit } }
 }

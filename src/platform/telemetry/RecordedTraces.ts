@@ -17,6 +17,8 @@ import type { RequestSampling } from "./RequestSampling.ts"
 import type { HandedSpan, TracedDelivery, TracedResponse, Traces } from "./Traces.ts"
 
 const probePaths = new Set(["/health", "/healthz", "/readyz", "/metrics"])
+/** The files of the documentation and the console. */
+const isFile = (path: string) => /^\/(docs|console)\/./.test(path)
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
 /** Between the nodes of a cluster, whatever the settings name for callers and receivers. */
@@ -48,7 +50,8 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
 
   return {
     startRequest: ({ headers, method = "", url = "" }) => {
-      if (probePaths.has(pathOf(url))) return undefined
+      const path = pathOf(url)
+      if (probePaths.has(path) || isFile(path)) return undefined
       const name = methods.has(method) ? method : "HTTP"
       const sampled = sampling.ofRequest(headers, name)
       return sampled && start(name, "server", sampled.remote && externalSpan(sampled.remote))

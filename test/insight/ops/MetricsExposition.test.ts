@@ -42,6 +42,21 @@ layer(Counting({}))("/metrics", (it) => {
     })
   )
 
+  it.effect("exposes from the start, with 0, what only failures and other nodes count", () =>
+    Effect.gen(function* () {
+      const samples = samplesOf((yield* scrape).text)
+      for (const name of [
+        "licensing_activity_refusals_dropped_total",
+        "licensing_validations_uncounted_total",
+        "licensing_cluster_taken_over_total",
+        'licensing_cluster_handed_over_total{outcome="lost"}',
+        'licensing_cluster_peers{state="connected"}',
+        'licensing_telemetry_failures_total{signal="logs"}'
+      ])
+        assert.strictEqual(samples.get(name), 0, name)
+    })
+  )
+
   it.effect("exposes internal measurements and no id", () =>
     Effect.gen(function* () {
       const { advance, client } = yield* TestServer

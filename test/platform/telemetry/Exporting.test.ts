@@ -28,6 +28,8 @@ layer(Subject(), { excludeTestServices: true })("Metrics", (it) => {
       yield* until(() => (names.every((name) => metrics.has(name)) ? names : undefined))
       assert.strictEqual(metrics.get("licensing_http_request_duration_seconds")?.unit, "s")
       assert.strictEqual(metrics.get("licensing_process_memory_bytes")?.unit, "By")
+      // The receiver of Prometheus takes a gauge of unit "1" for a ratio and renames it.
+      assert.strictEqual(metrics.get("licensing_license_actors")?.unit, "")
       assert.strictEqual(metrics.get("licensing_database_up")?.points[0]?.value, 1)
     })
   )

@@ -43,11 +43,11 @@ layer(Subject({ OTEL_TRACES_SAMPLER: "parentbased_always_off" }), { excludeTestS
 )
 
 layer(Subject({ OTEL_TRACES_SAMPLER: "always_on" }), { excludeTestServices: true })("When all is sampled", (it) => {
-  it.effect("probes are not, whatever their callers want", () =>
+  it.effect("probes and files of pages are not, whatever their callers want", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const { spans, until } = yield* TelemetryReceiver
-      for (const path of ["/health", "/healthz", "/readyz", "/metrics", "/readyz?verbose"]) {
+      for (const path of ["/health", "/healthz", "/readyz", "/metrics", "/readyz?verbose", "/docs/reference.css"]) {
         yield* send({ path, headers: contextOf(true), anonymous: true })
       }
       yield* send({ path: "/api/v1/system/public-keys", anonymous: true })

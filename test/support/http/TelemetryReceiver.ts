@@ -270,7 +270,7 @@ const metricOf = (metric: Otlp.Json): ReceivedMetric => {
   const data = (metric["sum"] ?? metric["gauge"] ?? metric["histogram"]) as { readonly dataPoints: Array<Otlp.Json> }
   return {
     name: String(metric["name"]),
-    unit: String(metric["unit"]),
+    unit: String(metric["unit"] ?? ""),
     points: data.dataPoints.map((point) => ({
       attributes: attributesOf(point["attributes"]),
       value: Number(point["asDouble"] ?? point["asInt"] ?? point["count"])
