@@ -9,13 +9,13 @@ import { Settings } from "../../platform/config/Config.ts"
 import { databaseUrl } from "../../platform/Foundation.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { hasDatabase } from "../../platform/postgres/embedded/DatabaseFolder.ts"
-import { pendingNames, run } from "../../platform/postgres/migrations/Migrations.ts"
+import { inspect, run } from "../../platform/postgres/migrations/Migrations.ts"
 import { settingsWithWarnings } from "./Operator.ts"
 import { CommandEnded, jsonFlag, print } from "./Output.ts"
 
 export const migrateFlags = {
   check: Flag.Boolean("check").pipe(
-    Flag.withDescription("Apply nothing: exit with 1 if migrations are missing, with 2 if that cannot be checked."),
+    Flag.withDescription("Apply nothing: exit with 1 if migrations or parts of the schema are missing, with 2 if that cannot be checked."),
     Flag.withDefault(false),
     Flag.withoutNegation
   ),
@@ -53,14 +53,18 @@ const checkPending = Effect.fnUntraced(
     const { databaseUrl, dataDir } = yield* Settings
     // The embedded server would be created for the question alone.
     const exists = databaseUrl !== undefined || (yield* hasDatabase(dataDir))
-    const pending = exists ? yield* pendingNames({ url: yield* usableDatabase }) : undefined
-    const lines = pending?.map((name) => `pending ${name}`) ?? ["There is no database yet: `serve` creates it."]
+    const found = exists ? yield* inspect({ url: yield* usableDatabase }) : undefined
+    const lines =
+      found === undefined
+        ? ["There is no database yet: `serve` creates it."]
+        : [...found.pending.map((name) => `pending ${name}`), ...found.missing.map((name) => `missing ${name}`)]
+    const isWhole = lines.length === 0
     yield* print(
       json,
-      { pending: pending ?? null },
-      pending?.length === 0 ? ["The database has all migrations of this version."] : lines
+      { pending: found?.pending ?? null, missing: found?.missing ?? [] },
+      isWhole ? ["The database has all migrations of this version."] : lines
     )
-    if (pending?.length !== 0) return yield* new CommandEnded({ exitCode: 1, message: "" })
+    if (!isWhole) return yield* new CommandEnded({ exitCode: 1, message: "" })
   },
   Effect.scoped,
   Effect.provide([settingsWithWarnings, NodeServices.layer])

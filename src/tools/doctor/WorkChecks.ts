@@ -3,22 +3,33 @@ import { Clock, Effect, type Redacted } from "effect"
 import { SqlError } from "effect/sql"
 import { dayRowsMax } from "../../insight/reports/usage/UsageRollup.ts"
 import { Settings } from "../../platform/config/Config.ts"
-import { pendingNames } from "../../platform/postgres/migrations/Migrations.ts"
+import { inspect } from "../../platform/postgres/migrations/Migrations.ts"
 import { type Finding, fail, messageOf, ok, warn } from "./Check.ts"
 import type { Database } from "./Database.ts"
 
+const shownMax = 5
+
 export const checkMigrations = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
   const check = "migrations"
-  const pending = yield* Effect.result(pendingNames({ url }))
-  if (pending._tag === "Failure") {
-    return [fail(check, messageOf(pending.failure), "Start the version of the service that made this schema.")]
+  const inspected = yield* Effect.result(inspect({ url }))
+  if (inspected._tag === "Failure") {
+    return [fail(check, messageOf(inspected.failure), "Start the version of the service that made this schema.")]
   }
-  const names = pending.success
-  if (names.length === 0) return [ok(check, "All of this version are applied")]
+  const { missing, pending } = inspected.success
+  if (missing.length > 0) {
+    return [
+      fail(
+        check,
+        `All of this version are applied, but the database lacks ${missing.slice(0, shownMax).join(", ")}${missing.length > shownMax ? ` and ${missing.length - shownMax} more` : ""}`,
+        "Restore a backup, or create them again as schema/schema.sql has them."
+      )
+    ]
+  }
+  if (pending.length === 0) return [ok(check, "All of this version are applied, and the schema is whole")]
   return [
     warn(
       check,
-      `${names.length} are pending, the first is ${names[0]}`,
+      `${pending.length} are pending, the first is ${pending[0]}`,
       "Run `migrate`, or start a node of this version: it applies them."
     )
   ]

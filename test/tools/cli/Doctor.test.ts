@@ -105,6 +105,18 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       yield* sql`UPDATE idempotent_answers SET expires_at = now() + interval '7 days' WHERE sealed`
       assert.strictEqual(statusOf(yield* doctor(), "master key"), "fail")
       yield* sql`DELETE FROM idempotent_answers`
+
+      // What somebody dropped by hand, and an index whose build was cut off.
+      yield* sql`ALTER TABLE webhook_deliveries RENAME TO dropped_by_hand`
+      yield* sql`ALTER TABLE customers RENAME COLUMN email TO mail`
+      yield* sql`UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid = 'products_page'::regclass`
+      const missing = ["index products_page", "column customers.email", "table webhook_deliveries"]
+      const damaged = yield* doctor()
+      const [{ message = "", status } = {}] = damaged.checks.filter(({ check }) => check === "migrations")
+      assert.deepStrictEqual([status, message.split(" lacks ")[1]], ["fail", missing.join(", ")])
+      const checked = yield* migrate("--check")
+      assert.deepStrictEqual([checked.code, checked.out], [1, missing.map((name) => `missing ${name}`).join("\n")])
+
       yield* sql`INSERT INTO schema_migrations VALUES (9999, '9999_later.sql', 'x', now())`
       assert.strictEqual(statusOf(yield* doctor(), "migrations"), "fail")
       assert.strictEqual((yield* migrate("--check")).code, 2)

@@ -11,6 +11,7 @@ import { instant } from "../driver/Parameters.ts"
 import { type DatabaseUnavailable, openSession, type ServerSession } from "../driver/Postgres.ts"
 import { pauseFor } from "../driver/Transactions.ts"
 import { isContended } from "../queries/Sql.ts"
+import { missingObjects } from "./MissingObjects.ts"
 import { applySteps, dropProgress, executeAll } from "./Steps.ts"
 
 /** The schema and this version of the code are incompatible; `message` is one line for the operator. */
@@ -127,19 +128,21 @@ const underLock = Effect.fnUntraced(function* <A, E, R>(session: ServerSession, 
   return yield* Effect.tapError(effect, (error) => (isContended(error) ? unlock : Effect.void))
 })
 
-/** The names of the folder's migrations that the database lacks. Changes nothing. */
-export const pendingNames = Effect.fn("Migrations.pendingNames")(
+/** The names of the folder's migrations that the database lacks, and what it lacks although none is. Changes nothing. */
+export const inspect = Effect.fn("Migrations.inspect")(
   function* (options: Options) {
     const migrations = yield* read(options)
     const session = yield* openSession(options.url)
     const [[exists]] = (yield* session.values("SELECT to_regclass('schema_migrations') IS NOT NULL")) as [[boolean]]
-    const missing = yield* missingFrom(migrations, exists ? yield* readApplied(session) : [])
-    return missing.map(({ name }) => name)
+    const pending = yield* missingFrom(migrations, exists ? yield* readApplied(session) : [])
+    const missing = pending.length === 0 ? yield* missingObjects(session) : []
+    return { pending: pending.map(({ name }) => name), missing }
   },
   Effect.scoped,
-  Effect.catchTag("SqlError", (error) =>
-    refuse(`The migrations of the database cannot be read: ${serverMessage(error)}`)
-  )
+  Effect.catchTags({
+    SqlError: (error) => refuse(`The migrations of the database cannot be read: ${serverMessage(error)}`),
+    PlatformError: (error) => refuse(`The schema cannot be read: ${error.message}`)
+  })
 )
 
 const readApplied = (session: ServerSession) =>
