@@ -1,5 +1,5 @@
-// The address of a database, as libpq takes it: a URL with one or several hosts, separated by commas, and with
-// `target_session_attrs`, which says what kind of server is wanted among them.
+// The address of a database, as libpq takes it: a URL with one or several hosts, separated by commas, with
+// `target_session_attrs`, which says what kind of server is wanted among them, and with `sslrootcert`.
 
 /** A server's address. `name` is for messages: it contains no credentials. */
 export interface Target {
@@ -23,6 +23,8 @@ export interface Address {
   /** In the order in which they are tried. */
   readonly hosts: readonly [Host, ...ReadonlyArray<Host>]
   readonly wanted: WantedServer
+  /** The file with the certificate authorities to trust, in PEM, if the URL names one and asks for TLS. */
+  readonly authorities: string | undefined
   readonly name: string
 }
 
@@ -40,7 +42,8 @@ export const addressOf = (text: string): Address | undefined => {
   if (!isWanted(wanted) || others.length > 0) return undefined
   const [one, ...more] = urls.map((url) => ({ ...targetOf(url as URL), url: (url as URL).href }))
   const before = more.length === 0 ? "" : `${[one, ...more].slice(0, -1).map((host) => `${host?.host}:${host?.port}`)},`
-  return { hosts: [one as Host, ...more], wanted, name: `${before}${[one, ...more].at(-1)?.name}` }
+  const authorities = (one?.tls && first.searchParams.get("sslrootcert")) || undefined
+  return { hosts: [one as Host, ...more], wanted, authorities, name: `${before}${[one, ...more].at(-1)?.name}` }
 }
 
 const isWanted = (word: string): word is WantedServer => (wantedServers as ReadonlyArray<string>).includes(word)

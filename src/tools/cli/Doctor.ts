@@ -5,8 +5,10 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { SqlError } from "effect/sql"
 import { Settings } from "../../platform/config/Config.ts"
 import { databaseUrl } from "../../platform/Foundation.ts"
+import { remedyOf } from "../../platform/postgres/driver/Remedies.ts"
 import { hasDatabase } from "../../platform/postgres/embedded/DatabaseFolder.ts"
 import { type Finding, fail, messageOf, orFinding, warn } from "../doctor/Check.ts"
 import { type Database, openDatabase } from "../doctor/Database.ts"
@@ -80,7 +82,8 @@ const findDatabase = Effect.gen(function* () {
       : fail(
           "database",
           messageOf(error),
-          "Start the server, or correct LICENSING_DATABASE_URL; see also pg_hba.conf and firewalls."
+          (SqlError.isSqlError(error) && remedyOf(error)?.concat(".")) ||
+            "Start the server, or correct LICENSING_DATABASE_URL; see also pg_hba.conf and firewalls."
         )
   )
 )

@@ -15,7 +15,9 @@ import { CommandEnded, jsonFlag, print } from "./Output.ts"
 
 export const migrateFlags = {
   check: Flag.Boolean("check").pipe(
-    Flag.withDescription("Apply nothing: exit with 1 if migrations or parts of the schema are missing, with 2 if that cannot be checked."),
+    Flag.withDescription(
+      "Apply nothing: exit with 1 if migrations or parts of the schema are missing, with 2 if that cannot be checked."
+    ),
     Flag.withDefault(false),
     Flag.withoutNegation
   ),

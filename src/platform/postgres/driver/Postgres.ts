@@ -1,6 +1,7 @@
 // The database client: `SqlClient`, and the service `Postgres` for what SqlClient does not offer. What must stay true: a lost
 // connection fails its statements at once and is replaced; every limit is set; and only this file, Hosts.ts, Pools.ts, Session.ts
 // and Parameters.ts depend on the driver.
+import { readFileSync } from "node:fs"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { Context, Duration, Effect, Layer, Queue, Redacted, Schedule, Schema, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -9,6 +10,7 @@ import { addressOf } from "../../config/DatabaseAddress.ts"
 import { type ConnectionOptions, type Hosts, isTransient, makeHosts, reasonOf } from "./Hosts.ts"
 import { types } from "./Parameters.ts"
 import { commitParameters, makeClients, type PoolUse } from "./Pools.ts"
+import { withRemedy } from "./Remedies.ts"
 import { asConnectionError } from "./Session.ts"
 import { HoldLimit } from "./Transactions.ts"
 
@@ -115,9 +117,9 @@ export class Postgres extends Context.Service<
 }
 
 const makeServices = Effect.fnUntraced(function* (options: Options) {
-  const address = yield* parseAddress(options.url)
+  const { address, tls } = yield* parseAddress(options.url)
   const holdLimit = yield* HoldLimit
-  const common = connectionOptions(options, holdLimit)
+  const common = { ...connectionOptions(options, holdLimit), ...tls }
   const statementTimeout = statementTimeoutOf(options)
   const hosts = makeHosts(address, common, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis)
   const version = yield* awaitServer(hosts, address.name, options.waitsForServer === true ? "365 days" : "30 seconds")
@@ -169,8 +171,9 @@ const configureFor =
 /** Opens a connection outside any pool. It has no limits but those in its options. */
 export const openConnection = Effect.fnUntraced(
   function* (url: Redacted.Redacted<string>, options: ConnectionOptions = {}) {
-    const common = { connectTimeout: Duration.infinity, applicationName: "licensing", types, ...options }
-    const hosts = makeHosts(yield* parseAddress(url), common, 0)
+    const { address, tls } = yield* parseAddress(url)
+    const common = { connectTimeout: Duration.infinity, applicationName: "licensing", types, ...tls, ...options }
+    const hosts = makeHosts(address, common, 0)
     if (hosts.isFollowed) yield* hosts.choose
     const connection = yield* PgConnection.make(configureFor(hosts, common)())
     return yield* connection.pin
@@ -199,13 +202,25 @@ export type ServerSession = Effect.Success<ReturnType<typeof openSession>>
 
 const reconnectSchedule = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
 
-const parseAddress = (url: Redacted.Redacted<string>) =>
-  Effect.suspend(() => {
-    const address = addressOf(Redacted.value(url))
-    return address === undefined
-      ? new DatabaseUnavailable({ message: "The database address is no URL like postgres://user:password@host/name." })
-      : Effect.succeed(address)
+/** The address, and the authorities that it names: without them Node's own, and those of NODE_EXTRA_CA_CERTS. */
+const parseAddress = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
+  const address = addressOf(Redacted.value(url))
+  if (address === undefined) {
+    return yield* new DatabaseUnavailable({
+      message: "The database address must be a URL like postgres://user:password@host/name."
+    })
+  }
+  const { authorities } = address
+  if (authorities === undefined) return { address, tls: {} }
+  const ca = yield* Effect.try({
+    try: () => readFileSync(authorities),
+    catch: (error) =>
+      new DatabaseUnavailable({
+        message: `The file of sslrootcert in the database address cannot be read (${(error as NodeJS.ErrnoException).code}): ${authorities}`
+      })
   })
+  return { address, tls: { ssl: { ca } } }
+})
 
 const versionMin = 15
 const encodingNeeded = "UTF8"
@@ -224,7 +239,7 @@ const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, lon
       )
     ),
     Effect.mapError(
-      (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${reasonOf(error)}` })
+      (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${withRemedy(error)}` })
     )
   )
   if (!(version >= versionMin)) {

@@ -18,7 +18,8 @@ export const missingObjects = Effect.fnUntraced(function* (session: ServerSessio
   return missing.filter((name) => !missing.includes(`table ${/^column (\w+)\./.exec(name)?.[1]}`))
 })
 
-const statement = /^(?:CREATE (?:UNIQUE )?(TABLE|INDEX|VIEW|FUNCTION|TRIGGER)) (\w+)|^ {2}CONSTRAINT (\w+)|^ {2}"?(\w+)"? /
+const statement =
+  /^(?:CREATE (?:UNIQUE )?(TABLE|INDEX|VIEW|FUNCTION|TRIGGER)) (\w+)|^ {2}CONSTRAINT (\w+)|^ {2}"?(\w+)"? /
 
 /** The names in the text, whose tables have one line for each column and constraint. */
 const objectsOf = (text: string): ReadonlyArray<string> => {

@@ -271,9 +271,9 @@ layer(Database.layer)("the database client", (it) => {
       address.pathname = "nowhere"
       assert.match(
         yield* refusalOf(address.href),
-        /^PostgreSQL at .*\/nowhere cannot be used: database "nowhere" does not exist$/
+        /^PostgreSQL at .*\/nowhere cannot be used: database "nowhere" does not exist\. Create the database: CREATE DATABASE/
       )
-      assert.match(yield* refusalOf("nowhere"), /^The database address is no URL/)
+      assert.match(yield* refusalOf("nowhere"), /^The database address must be a URL/)
     })
   )
 })

@@ -1,10 +1,17 @@
 /** Servers that no start can use: the first answer ends it with one line. Only a server that is not there yet is tried again. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, connect as dial, type Server, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { TLSSocket } from "node:tls"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Hex } from "effect/encoding"
+import { SqlError } from "effect/sql"
 import { inject } from "vitest"
 import { openSession, Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
+import { remedyOf } from "../../../../src/platform/postgres/driver/Remedies.ts"
+import { certificate, privateKey } from "../../../support/http/Http.ts"
 
 /** The refusal of a start with this database. */
 const refusal = (url: string) =>
@@ -31,6 +38,16 @@ const serving = (treat: (socket: Socket, count: number) => void) =>
 
 /** Answers the first bytes with a text, and leaves the connection open. */
 const answering = (text: string) => (socket: Socket) => void socket.once("data", () => socket.write(text))
+
+/** Refuses a connection as PostgreSQL does. */
+const refusing = (code: string, message: string) => {
+  const fields = `SFATAL\0VFATAL\0C${code}\0M${message}\0\0`
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(fields.length + 4)
+  return answering(`E${length.toString("latin1")}${fields}`)
+}
+
+const correctAddress = "Correct the host and the port in LICENSING_DATABASE_URL."
 
 layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
   for (const encoding of ["LATIN1", "SQL_ASCII"]) {
@@ -65,7 +82,7 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
           const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x?sslmode=${sslmode}`)
           assert.strictEqual(
             message,
-            `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server that answers there is no PostgreSQL`
+            `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server that answers there is no PostgreSQL. ${correctAddress}`
           )
           assert.strictEqual(seen.connections, 1)
         }).pipe(Effect.scoped)
@@ -78,7 +95,11 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
       Effect.gen(function* () {
         const { port, seen } = yield* serving(answering("N"))
         const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x?sslmode=${sslmode}`)
-        assert.strictEqual(message, `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server does not support TLS`)
+        assert.strictEqual(
+          message,
+          `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server does not support TLS. ` +
+            "Switch TLS on in the server, or take sslmode out of LICENSING_DATABASE_URL if the network is your own."
+        )
         assert.strictEqual(seen.connections, 1)
       }).pipe(Effect.scoped)
     )
@@ -86,13 +107,69 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
 
   it.effect("stops at a pooler that refuses the parameters of the connection", () =>
     Effect.gen(function* () {
-      const fields = "SFATAL\0VFATAL\0C08P01\0Munsupported startup parameter: statement_timeout\0\0"
-      const length = Buffer.alloc(4)
-      length.writeInt32BE(fields.length + 4)
-      const { port, seen } = yield* serving(answering(`E${length.toString("latin1")}${fields}`))
+      const { port, seen } = yield* serving(refusing("08P01", "unsupported startup parameter: statement_timeout"))
       const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x`)
-      assert.include(message, "cannot be used: unsupported startup parameter: statement_timeout")
+      assert.include(
+        message,
+        "cannot be used: unsupported startup parameter: statement_timeout. If a pooler such as PgBouncer"
+      )
       assert.strictEqual(seen.connections, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [code, text, remedy] of [
+    ["28P01", 'password authentication failed for user "user"', "Correct the role or the password"],
+    ["28000", "no pg_hba.conf entry for host", "pg_hba.conf, with TLS"],
+    ["3D000", 'database "x" does not exist', "Create the database"]
+  ] as const) {
+    it.effect(`says what to do about ${code}`, () =>
+      Effect.gen(function* () {
+        const { port } = yield* serving(refusing(code, text))
+        const url = `postgres://user:secret@127.0.0.1:${port}/x`
+        const session = yield* Effect.flip(openSession(Redacted.make(url)))
+        assert.isTrue(SqlError.isSqlError(session) && remedyOf(session)?.includes(remedy))
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("asks for the authority of a certificate that it cannot verify, and trusts the one of sslrootcert", () =>
+    Effect.gen(function* () {
+      const database = new URL(inject("database").url)
+      const upstream = { host: database.hostname, port: Number(database.port || "5432") }
+      // Ends the encryption in front of the test's server.
+      const { port } = yield* serving((socket) =>
+        socket.once("data", () => {
+          socket.write("S")
+          const plain = new TLSSocket(socket, { isServer: true, cert: certificate, key: privateKey })
+          const other = dial(upstream)
+          for (const [one, next] of [
+            [plain, other],
+            [other, plain]
+          ] as const)
+            one.on("error", () => next.destroy()).on("close", () => next.destroy())
+          plain.pipe(other).pipe(plain)
+        })
+      )
+      database.hostname = "localhost"
+      database.port = String(port)
+      database.searchParams.set("sslmode", "verify-full")
+      const message = yield* refusal(database.href)
+      assert.match(message, /self-signed certificate.*\. Name the file of its certificate authority: sslrootcert=/)
+      assert.include(message, "NODE_EXTRA_CA_CERTS")
+
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-authority-"))),
+        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+      )
+      const file = join(folder, "ca.pem")
+      database.searchParams.set("sslrootcert", file)
+      assert.include(
+        yield* refusal(database.href),
+        `sslrootcert in the database address cannot be read (ENOENT): ${file}`
+      )
+      writeFileSync(file, certificate)
+      yield* Effect.scoped(Layer.build(Postgres.layer({ url: Redacted.make(database.href) })))
+      assert.deepStrictEqual(yield* (yield* openSession(Redacted.make(database.href))).values("SELECT 1"), [[1]])
     }).pipe(Effect.scoped)
   )
 
