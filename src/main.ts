@@ -7,6 +7,7 @@ import { version } from "./contract/Version.ts"
 import * as Listener from "./edge/listener/Listener.ts"
 import * as Announcement from "./edge/system/Announcement.ts"
 import { Shutdown } from "./edge/system/Shutdown.ts"
+import { configuredFont } from "./insight/reports/pdf/PdfPrinting.ts"
 import { EventLog } from "./ledger/events/EventLog.ts"
 import { Settings, unknownSettings } from "./platform/config/Config.ts"
 import * as Foundation from "./platform/Foundation.ts"
@@ -16,7 +17,7 @@ import * as RehearsalClock from "./platform/telemetry/RehearsalClock.ts"
 import * as Telemetry from "./platform/telemetry/Telemetry.ts"
 import * as Server from "./Server.ts"
 import { commands } from "./tools/cli/Commands.ts"
-import { exitCodeOf } from "./tools/cli/Output.ts"
+import { exitCodeOf, helpPresenter } from "./tools/cli/Output.ts"
 import * as Workers from "./Workers.ts"
 
 // A stop that takes longer is aborted: the sender of the signal usually kills the process soon after. Beside the requests in
@@ -42,6 +43,7 @@ const service = Layer.unwrap(
       Layer.provide(Listener.layer),
       Layer.provide(Foundation.randomness),
       Layer.provide(Shutdown.layer),
+      Layer.provide(Layer.effectDiscard(configuredFont)),
       Layer.provide(warnings),
       Layer.provide(Problems.layerLogged),
       Layer.provide(Logging.layer(logFormat)),
@@ -89,7 +91,7 @@ process.once("SIGTERM", exitAfterTimeout)
 
 Command.run(licensing, { version }).pipe(
   Effect.tapCause(printFailure),
-  Effect.provide(NodeServices.layer),
+  Effect.provide([NodeServices.layer, helpPresenter]),
   NodeRuntime.runMain({
     disableErrorReporting: true,
     teardown: (exit, onExit) => onExit(exitCodeOf(exit))

@@ -10,51 +10,63 @@
  *
  * It uses a new embedded PostgreSQL, or a new database on the server that LICENSING_TEST_DATABASE_URL names.
  */
-import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Effect, References } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Console, Effect, Option, References } from "effect"
+import { Command, Flag } from "effect/cli"
 import { migratedDatabase } from "../support/database/DatabaseServer.ts"
 import { expectedCoverage } from "./checks/Coverage.ts"
 import { openPools } from "./nodes/Pools.ts"
 import { simulate } from "./Simulation.ts"
 
-const { values: flags } = parseArgs({
-  options: {
-    seed: { type: "string" },
-    seeds: { type: "string", default: "100" },
-    from: { type: "string", default: "1" },
-    steps: { type: "string", default: "40" },
-    overlap: { type: "string", default: "1" },
-    verbose: { type: "boolean", default: false },
-    transcript: { type: "boolean", default: false }
-  }
-})
+const number = (name: string, value: number, text: string) =>
+  Flag.Int(name).pipe(Flag.withDescription(text), Flag.withDefault(value))
+const isGiven = (name: string, text: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(text), Flag.withDefault(false), Flag.withoutNegation)
 
-const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
+const flags = {
+  seed: Flag.Int("seed").pipe(Flag.withDescription("Run this seed only."), Flag.optional),
+  seeds: number("seeds", 100, "How many seeds to run."),
+  from: number("from", 1, "The first seed."),
+  steps: number("steps", 40, "The steps of each seed."),
+  overlap: number("overlap", 1, "The statements that the database works on at a time."),
+  verbose: isGiven("verbose", "Print the digest of each seed."),
+  transcript: isGiven("transcript", "Print every request and answer.")
+}
 
-const program = Effect.gen(function* () {
-  const pools = yield* openPools((yield* migratedDatabase).url)
-  const first = Number(flags.seed ?? flags.from)
-  const count = flags.seed === undefined ? Number(flags.seeds) : 1
-  let requests = 0
-  const coverage = expectedCoverage()
-  for (let seed = first; seed < first + count; seed++) {
-    const result = yield* simulate(pools, { seed, steps: Number(flags.steps), overlap: Number(flags.overlap) })
-    requests += result.requests
-    coverage.add(result.coverage)
-    if (result.failure !== undefined) {
-      yield* say(result.failure)
-      yield* say(`found after ${seed - first + 1} seeds and ${requests} requests`)
-      return yield* Effect.sync(() => {
-        process.exitCode = 1
-      })
+const run = Effect.fnUntraced(
+  function* (given: Command.Command.Config.Infer<typeof flags>) {
+    const pools = yield* openPools((yield* migratedDatabase).url)
+    const { from, overlap, seed: only, steps, transcript, verbose } = given
+    const first = Option.getOrElse(only, () => from)
+    const count = Option.isSome(only) ? 1 : given.seeds
+    let requests = 0
+    const coverage = expectedCoverage()
+    for (let seed = first; seed < first + count; seed++) {
+      const result = yield* simulate(pools, { seed, steps, overlap })
+      requests += result.requests
+      coverage.add(result.coverage)
+      if (result.failure !== undefined) {
+        yield* Console.log(result.failure)
+        yield* Console.log(`found after ${seed - first + 1} seeds and ${requests} requests`)
+        return yield* Effect.sync(() => {
+          process.exitCode = 1
+        })
+      }
+      if (transcript) yield* Console.log(result.transcript())
+      if (verbose) yield* Console.log(`seed ${seed}: ${result.requests} requests, ${result.digest}`)
     }
-    if (flags.transcript) yield* say(result.transcript())
-    if (flags.verbose) yield* say(`seed ${seed}: ${result.requests} requests, ${result.digest}`)
-  }
-  for (const line of coverage.lines) yield* say(line)
-  if (coverage.missing.length > 0) yield* say(`Never happened: ${coverage.missing.join(", ")}`)
-  yield* say(`${count} seeds, ${requests} requests: nothing found.`)
-}).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Warn"))
+    for (const line of coverage.lines) yield* Console.log(line)
+    if (coverage.missing.length > 0) yield* Console.log(`Never happened: ${coverage.missing.join(", ")}`)
+    yield* Console.log(`${count} seeds, ${requests} requests: nothing found.`)
+  },
+  Effect.scoped,
+  Effect.provideService(References.MinimumLogLevel, "Warn")
+)
 
-NodeRuntime.runMain(program)
+Command.make("simulate", flags, run).pipe(
+  Command.withDescription("Run seeds of the simulator until one fails or all are done."),
+  Command.run({ version: "1" }),
+  Effect.provide(NodeServices.layer),
+  NodeRuntime.runMain
+)

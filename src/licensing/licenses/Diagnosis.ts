@@ -22,14 +22,18 @@ export const LicenseDiagnosis = Schema.Struct({
   code: Schema.optionalKey(
     RefusalCode.annotate({ description: "The code of the refusal: that of the first failed check." })
   ),
-  message: Schema.optionalKey(Schema.String.annotate({ description: "The sentence of the refusal." })),
+  message: Schema.optionalKey(
+    Schema.String.annotate({ description: "The sentence of the refusal, as the application is told." })
+  ),
   status: LicenseStatus,
   checks: Schema.Array(
     Schema.Struct({
       name: Schema.String.annotate({ description: "The name of the check." }),
       passed: Schema.Boolean.annotate({ description: "Whether the check passed." }),
       code: Schema.optionalKey(RefusalCode.annotate({ description: "The code of the failed check." })),
-      detail: Schema.optionalKey(Schema.String.annotate({ description: "Why the check failed, and what to do." }))
+      detail: Schema.optionalKey(
+        Schema.String.annotate({ description: "Why the check failed, and what the vendor can do." })
+      )
     })
   ).annotate({
     description: "The checks in the order of refusals; those that the request gives no value for are absent."

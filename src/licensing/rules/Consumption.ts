@@ -112,7 +112,7 @@ export const refuseExceeding = (
   const remaining = Math.max(0, quota - consumed)
   return reject(
     "USAGE_LIMIT_EXCEEDED",
-    `The amount does not fit: ${remaining} of ${quota} are left. Use less, or ask the vendor for more.`,
+    `The amount does not fit: ${remaining} of ${quota} are left. Use less, or ask the vendor to raise the quota.`,
     { detail: String(remaining), facts: { quota, consumed, remaining } }
   )
 }

@@ -70,7 +70,13 @@ export const diagnose: Rule<DiagnoseCommand, Diagnosis, never> = {
 type Check = readonly [name: string, refused: Refused<Code> | undefined]
 
 const resultOf = ([name, refused]: Check): DiagnosisCheck =>
-  refused === undefined ? { name, passed: true } : { name, passed: false, code: refused.code, detail: refused.message }
+  refused === undefined
+    ? { name, passed: true }
+    : { name, passed: false, code: refused.code, detail: forVendor(refused.message) }
+
+/** Refusals address the customer; a diagnosis is read by the vendor. */
+const forVendor = (message: string): string =>
+  message.replaceAll("ask the vendor to ", "").replaceAll("ask the vendor for ", "issue ")
 
 const licenseChecks = (view: LicenseView, now: number): ReadonlyArray<Check> => {
   const refused = refuseLicense(view, { keyHash: view.license.key_hash }, now)

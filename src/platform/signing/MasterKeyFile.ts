@@ -6,6 +6,7 @@
 import { Effect, FileSystem, Option, Path, type PlatformError, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Base64 } from "effect/encoding"
+import { systemReason } from "../config/SystemErrors.ts"
 import { shownOnScreen } from "../telemetry/ShownOnScreen.ts"
 import * as SecretBox from "./SecretBox.ts"
 
@@ -39,7 +40,7 @@ const orUnreachable = <A, R>(
 ): Effect.Effect<A, MasterKeyUnusable, R> =>
   Effect.catchTag(effect, "PlatformError", (error) =>
     Effect.fail(
-      new MasterKeyUnusable({ message: `The master key file ${path} cannot be read or made: ${error.message}` })
+      new MasterKeyUnusable({ message: `The master key file ${path} cannot be read or made: ${systemReason(error)}` })
     )
   )
 
@@ -72,6 +73,12 @@ export const promote = Effect.fnUntraced(function* (path: string, oldId: string)
   // On a second attempt the link exists already.
   yield* files.link(path, retired).pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
   yield* files.rename(nextPath(path), path)
+  // What a rotation that was killed while it created the next key has left.
+  const { basename, dirname, join } = yield* Path.Path
+  const unfinished = `${basename(nextPath(path))}.`
+  for (const name of yield* files.readDirectory(dirname(path))) {
+    if (name.startsWith(unfinished)) yield* files.remove(join(dirname(path), name), { force: true })
+  }
   yield* syncFolder(path)
   return retired
 }, orUnreachable)

@@ -21,7 +21,7 @@ import { prepareNextKey, rotateMasterKeys } from "./MasterKeys.ts"
 import { mcp, mcpFlags } from "./Mcp.ts"
 import { migrate, migrateFlags } from "./Migrate.ts"
 import { printOpenApi } from "./OpenApi.ts"
-import { asOperator, asOperatorWithoutKeys, settings } from "./Operator.ts"
+import { asFirstOperator, asOperator, asOperatorWithoutKeys, settings } from "./Operator.ts"
 import { jsonFlag } from "./Output.ts"
 import { createFlags, createToken, listTokens, revokeFlags, revokeToken } from "./TokenCommands.ts"
 import {
@@ -70,7 +70,7 @@ const masterKey = Command.make("master-key").pipe(
 const tokens = Command.make("tokens").pipe(
   Command.withDescription("API tokens."),
   Command.withSubcommands([
-    Command.make("create", createFlags, (flags) => asOperator(createToken(flags))).pipe(
+    Command.make("create", createFlags, (flags) => asFirstOperator(createToken(flags))).pipe(
       Command.withDescription("Create an API key and print its token. Use it if all admin tokens are lost."),
       Command.withExamples([
         { command: "licensing tokens create --name rescue", description: "With the scope admin" },

@@ -56,6 +56,15 @@ const encodeFeature = Schema.encodeSync(LicenseFeature)
 const encodeDevice = Schema.encodeSync(Device)
 
 const isId = (text: string) => text.startsWith("lic_")
+
+/** A license by its id. Any other text may be a license key, so no message repeats it. */
+const getLicense = Effect.fnUntraced(function* (id: string) {
+  if (isId(id)) return yield* (yield* Licenses).get(id)
+  return yield* new CommandEnded({
+    exitCode: 2,
+    message: "Give the id of the license, lic_…, as `licenses find` shows it."
+  })
+})
 const isLast4 = (text: string) => /^[\x21-\x7e]{4}$/.test(text)
 
 interface FindFlags {
@@ -117,7 +126,7 @@ interface LicenseFlags {
 /** Prints a license with its features and its devices. */
 export const showLicense = Effect.fnUntraced(function* ({ json, licenseId }: LicenseFlags) {
   const licenses = yield* Licenses
-  const license = yield* licenses.get(licenseId)
+  const license = yield* getLicense(licenseId)
   const features = (yield* licenses.features(licenseId, { limit: limitMax })).items
   const { items: devices, next } = yield* (yield* Devices).list(licenseId, { limit: limitMax })
   const shown = {
@@ -171,11 +180,13 @@ const printStatus = (json: boolean, license: License) =>
 
 /** Suspends a license: the runtime refuses it, its floating seats end, its devices stay. */
 export const suspendLicense = Effect.fnUntraced(function* ({ json, licenseId }: LicenseFlags) {
+  yield* getLicense(licenseId)
   yield* printStatus(json, yield* (yield* Licenses).suspend(licenseId))
 }, Effect.provide(services))
 
 /** Takes a suspension back. */
 export const reinstateLicense = Effect.fnUntraced(function* ({ json, licenseId }: LicenseFlags) {
+  yield* getLicense(licenseId)
   yield* printStatus(json, yield* (yield* Licenses).reinstate(licenseId))
 }, Effect.provide(services))
 
@@ -185,6 +196,7 @@ interface ResetDeviceFlags extends LicenseFlags {
 
 /** Frees the slot of a device, which may be activated again. */
 export const resetDevice = Effect.fnUntraced(function* ({ deviceId, json, licenseId }: ResetDeviceFlags) {
+  yield* getLicense(licenseId)
   const device = yield* (yield* Devices).reset(licenseId, deviceId)
   yield* print(json, withoutBinding(device), [`${device.id} ${device.status}`])
 }, Effect.provide(services))

@@ -2,6 +2,7 @@
 import { Config, Console, Effect, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import { version } from "../../contract/Version.ts"
+import { logging } from "./Operator.ts"
 import { CommandEnded } from "./Output.ts"
 
 const groupNames = (text: string) => text.split(",").map((name) => name.trim())
@@ -59,4 +60,4 @@ export const mcp = Effect.fnUntraced(function* ({ groups, json, readOnly, url }:
       )
     )
   return yield* serveMcp(service, tools, version)
-})
+}, Effect.provide(logging))

@@ -2,16 +2,20 @@
  * How commands reach the service: through its database, with the settings of a node, while nodes run. Events record the command
  * line as their actor.
  */
+import { resolve } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Console, Effect, Layer, Logger, References } from "effect"
 import { CurrentActor } from "../../access/CurrentActor.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { Settings, unknownSettings } from "../../platform/config/Config.ts"
 import * as Foundation from "../../platform/Foundation.ts"
+import { hasDatabase } from "../../platform/postgres/embedded/DatabaseFolder.ts"
 import * as RehearsalClock from "../../platform/telemetry/RehearsalClock.ts"
+import { CommandEnded } from "./Output.ts"
 
 /** Only warnings and errors, on standard error. */
-const logging = Layer.merge(
+export const logging = Layer.merge(
   Logger.layer([Logger.withConsoleError(Logger.formatSimple)]),
   Layer.succeed(References.MinimumLogLevel, "Warn")
 )
@@ -27,13 +31,26 @@ export const settingsWithWarnings = Layer.effectDiscard(
   Effect.flatMap(unknownSettings, (lines) => Effect.forEach(lines, (line) => Console.error(line), { discard: true }))
 ).pipe(Layer.provideMerge(settings))
 
-const foundation = Foundation.layerShared.pipe(Layer.provideMerge(settingsWithWarnings))
-const withoutKeys = Foundation.layerSharedWithoutKeys.pipe(Layer.provideMerge(settingsWithWarnings))
+/** Refuses a data folder without a database: a mistyped LICENSING_DATA_DIR must not create a second installation. */
+const existing = Effect.gen(function* () {
+  const { databaseUrl, dataDir } = yield* Settings
+  if (databaseUrl !== undefined || (yield* hasDatabase(dataDir))) return
+  const message = `There is no database in ${resolve(dataDir)}: correct LICENSING_DATA_DIR, or create it with \`migrate\` or \`serve\`.`
+  return yield* new CommandEnded({ exitCode: 1, message })
+}).pipe(Effect.provide(NodeFileSystem.layer))
+
+const ofExisting = Layer.provide(Layer.effectDiscard(existing))
+const orNew = Foundation.layerShared.pipe(Layer.provideMerge(settingsWithWarnings))
+const foundation = Foundation.layerShared.pipe(ofExisting, Layer.provideMerge(settingsWithWarnings))
+const withoutKeys = Foundation.layerSharedWithoutKeys.pipe(ofExisting, Layer.provideMerge(settingsWithWarnings))
 
 /** Runs as the operator: with one request id for the log and the events. */
 export const asOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(operating(effect), foundation)
 
-/** The same, and creates no signing key in a new database. */
+/** The same, and creates the embedded database where there is none. */
+export const asFirstOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(operating(effect), orNew)
+
+/** As `asOperator`, and creates no signing key in a new database. */
 export const asOperatorWithoutKeys = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(operating(effect), withoutKeys)
 

@@ -3,7 +3,7 @@
  * of the API. Hints and failures go to standard error.
  */
 import { Cause, Console, Data, Effect, Exit } from "effect"
-import { CliError, Flag } from "effect/cli"
+import { CliError, CliOutput, Flag } from "effect/cli"
 
 export const jsonFlag = {
   json: Flag.Boolean("json").pipe(
@@ -17,6 +17,17 @@ export const print = (asJson: boolean, value: unknown, lines: ReadonlyArray<stri
   if (asJson) return Console.log(JSON.stringify(value, null, 2))
   return lines.length === 0 ? Effect.void : Console.log(lines.map(withoutControls).join("\n"))
 }
+
+/** Help that nobody asked for goes to standard error: it is no result. */
+export const helpPresenter = CliOutput.layerPresenter({
+  present: (event) =>
+    event._tag === "Version" || (event._tag === "Help" && event.reason === "Requested")
+      ? CliOutput.defaultPresenter.present(event)
+      : Effect.updateService(CliOutput.defaultPresenter.present(event), Console.Console, (console) => ({
+          ...console,
+          log: console.error
+        }))
+})
 
 /** Names come from customers: none may move a terminal's cursor or change its title. */
 const withoutControls = (line: string): string => line.replace(/\p{Cc}/gu, "\u{FFFD}")

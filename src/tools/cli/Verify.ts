@@ -10,6 +10,7 @@ import { openEnvelope } from "../../clients/kit/OfflineEnvelope.ts"
 import { membersOf, textOf } from "../../clients/kit/ResponseText.ts"
 import { parseTimestamp } from "../../contract/api/Timestamp.ts"
 import * as LicenseKey from "../../licensing/model/LicenseKey.ts"
+import { systemReason } from "../../platform/config/SystemErrors.ts"
 import { CommandEnded, jsonFlag, print } from "./Output.ts"
 
 const kinds = ["entitlement", "deactivation", "offline", "floating_checkout", "floating_lease"] as const
@@ -90,8 +91,8 @@ const readInput = Effect.fnUntraced(function* (name: string) {
   const paths = yield* Path.Path
   const files = yield* FileSystem.FileSystem
   const folder = yield* Config.String("INIT_CWD").pipe(Config.withDefault("."))
-  return yield* Effect.mapError(files.readFile(paths.resolve(folder, name)), ({ message }) =>
-    unanswered(`${name} cannot be read: ${message}`)
+  return yield* Effect.mapError(files.readFile(paths.resolve(folder, name)), (error) =>
+    unanswered(`${name} cannot be read: ${systemReason(error)}`)
   )
 })
 

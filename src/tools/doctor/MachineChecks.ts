@@ -1,6 +1,6 @@
 /** This machine: the space for the data folder, and the port. */
 import { statfs } from "node:fs"
-import { resolve } from "node:path"
+import { dirname, resolve } from "node:path"
 import { Effect, FileSystem, Schema } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { Settings } from "../../platform/config/Config.ts"
@@ -16,7 +16,18 @@ export const checkDataFolder = Effect.gen(function* () {
   const folder = resolve(dataDir)
   if (databaseUrl !== undefined) return [ok(check, "Not used: the database is elsewhere, the master key is a setting")]
   const files = yield* FileSystem.FileSystem
-  if (!(yield* files.exists(folder))) {
+  const parent = yield* existing(folder)
+  if (parent !== folder) {
+    const isUsable = yield* Effect.isSuccess(files.access(parent, { writable: true }))
+    if (!isUsable || (yield* files.stat(parent)).type !== "Directory") {
+      return [
+        fail(
+          check,
+          `${folder} cannot be created: ${parent} is not a folder that this user can write to`,
+          "Create the folder and give it to the service's user, or correct LICENSING_DATA_DIR."
+        )
+      ]
+    }
     return [warn(check, `${folder} does not exist yet`, "The first start creates it: see that this is the right path.")]
   }
   yield* files.access(folder, { readable: true, writable: true })
@@ -26,6 +37,16 @@ export const checkDataFolder = Effect.gen(function* () {
     return [fail(check, space, "Free some space now: a full disk refuses every change with 503.")]
   if (free < freeBytesLow) return [warn(check, space, "Free some space, or move the folder to a larger disk.")]
   return [ok(check, space)]
+})
+
+/** The path, or the nearest folder above it that exists. */
+const existing: (path: string) => Effect.Effect<string, never, FileSystem.FileSystem> = Effect.fnUntraced(function* (
+  path: string
+) {
+  const files = yield* FileSystem.FileSystem
+  // ENOTDIR below a file.
+  const exists = yield* Effect.orElseSucceed(files.exists(path), () => false)
+  return exists ? path : yield* existing(dirname(path))
 })
 
 const inGigabytes = (bytes: number) => (bytes / gigabyte).toFixed(1)

@@ -1,8 +1,9 @@
 /** Settings that are valid and yet unlikely to be meant. */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { IpNetwork } from "effect/net"
+import { configuredFont } from "../../insight/reports/pdf/PdfPrinting.ts"
 import { Settings, unknownSettings } from "../../platform/config/Config.ts"
-import { type Finding, ok, warn } from "./Check.ts"
+import { type Finding, fail, ok, warn } from "./Check.ts"
 
 export const checkSettings = Effect.gen(function* () {
   const settings = yield* Settings
@@ -39,6 +40,10 @@ export const checkSettings = Effect.gen(function* () {
         "Set LICENSING_METRICS_TOKEN, or keep /metrics from the outside at the balancer."
       )
     )
+  }
+  const font = yield* Effect.result(configuredFont)
+  if (Result.isFailure(font)) {
+    findings.push(fail("settings", font.failure.message.replace(/\.$/, ""), "Correct or unset LICENSING_REPORTS_FONT."))
   }
   return findings.length === 0 ? [ok("settings", "All settings are valid")] : findings
 })

@@ -3,7 +3,7 @@
  * given token may do, through the public API.
  */
 import * as NodeStdio from "@effect/platform-node/NodeStdio"
-import { Context, Effect, Layer } from "effect"
+import { Console, Context, Effect, Layer, Option, Schema, Stdio, Stream } from "effect"
 import { McpProtocol, McpSchema, McpServer } from "effect/ai"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { type Contract, type ContractOperation, readContract } from "./Contract.ts"
@@ -62,8 +62,26 @@ export const serveMcp = (service: Service, tools: ReadonlyArray<OfferedTool>, ve
     protocols: [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18, McpProtocol.v2025_03_26, McpProtocol.v2024_11_05],
     registrations: Layer.effectDiscard(Effect.forEach(tools, (offered) => addTool(service, offered)))
   })
-  return Layer.launch(server).pipe(Effect.provide([NodeStdio.layer, FetchHttpClient.layer]))
+  return Layer.launch(server).pipe(Effect.provide([stdio, FetchHttpClient.layer]))
 }
+
+const parseError = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32_700, message: "Parse error" } })
+
+/** Answers lines that are no JSON here: the server would stop reading at one (JSON-RPC 2.0, section 5.1). */
+const stdio = Layer.effect(
+  Stdio.Stdio,
+  Stdio.Stdio.useSync((given) => ({
+    ...given,
+    stdin: given.stdin.pipe(
+      Stream.decodeText,
+      Stream.splitLines,
+      Stream.filterEffect((line) => (isJson(line) ? Effect.succeed(true) : Effect.as(Console.log(parseError), false))),
+      Stream.map((line) => new TextEncoder().encode(`${line}\n`))
+    )
+  }))
+).pipe(Layer.provide(NodeStdio.layer))
+
+const isJson = (line: string) => Option.isSome(Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))(line))
 
 const addTool = Effect.fnUntraced(function* (service: Service, { operation, tool }: OfferedTool) {
   const client = yield* HttpClient.HttpClient

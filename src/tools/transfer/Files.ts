@@ -1,9 +1,10 @@
 /** Files of lines, read and written piece by piece. */
-import { Config, Effect, FileSystem, Path, Stream } from "effect"
+import { Config, Effect, FileSystem, Path, type PlatformError, Stream } from "effect"
+import { systemReason } from "../../platform/config/SystemErrors.ts"
 import { lineMax, TransferRefused } from "./Lines.ts"
 
-const cannotRead = (name: string) => (error: { readonly message: string }) =>
-  new TransferRefused({ message: `${name} cannot be read: ${error.message}` })
+const cannotRead = (name: string) => (error: PlatformError.PlatformError) =>
+  new TransferRefused({ message: `${name} cannot be read: ${systemReason(error)}` })
 
 /** A path is the caller's: npm and infra/licensing change to the project's folder, and name the caller's in INIT_CWD. */
 export const resolvePath = Effect.fnUntraced(function* (name: string) {
@@ -89,8 +90,8 @@ export const writeLines = Effect.fnUntraced(function* <A, E, R>(
   if (yield* Effect.orElseSucceed(files.exists(path), () => true)) {
     return yield* new TransferRefused({ message: `${name} exists already: name a new file.` })
   }
-  const cannotWrite = (error: { readonly message: string }) =>
-    new TransferRefused({ message: `${name} cannot be written: ${error.message}` })
+  const cannotWrite = (error: PlatformError.PlatformError) =>
+    new TransferRefused({ message: `${name} cannot be written: ${systemReason(error)}` })
   const partial = `${path}.partial`
   const encoder = new TextEncoder()
   const written = Effect.gen(function* () {

@@ -53,6 +53,10 @@ layer(NodeFileSystem.layer, { excludeTestServices: true, timeout: minute })("A d
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
         const folder = yield* serverFolder
+        const font = yield* runCommand({ LICENSING_DATA_DIR: `${folder}/data`, LICENSING_REPORTS_FONT: "/none.ttf" })
+        assert.strictEqual(font.code, 1)
+        assert.match(font.error, /^LICENSING_REPORTS_FONT must be [^\n]+\n$/)
+        assert.isFalse(yield* files.exists(`${folder}/data`))
         // The server cannot write its log.
         yield* files.makeDirectory(`${folder}/postgres.log`)
         const failed = yield* runCommand({ LICENSING_DATA_DIR: folder })
@@ -60,8 +64,8 @@ layer(NodeFileSystem.layer, { excludeTestServices: true, timeout: minute })("A d
         assert.match(failed.error, /^The embedded PostgreSQL cannot be started: [^\n]+\n$/)
         assert.isFalse(yield* files.exists(`${folder}/master.key`))
         yield* files.remove(`${folder}/postgres.log`, { recursive: true })
-        const listed = yield* runCommand({ LICENSING_DATA_DIR: folder }, "keys", "list")
-        assert.strictEqual(listed.code, 0, listed.error)
+        const created = yield* runCommand({ LICENSING_DATA_DIR: folder }, "tokens", "create", "--name", "first")
+        assert.strictEqual(created.code, 0, created.error)
         assert.isTrue(yield* files.exists(`${folder}/master.key`))
       }).pipe(Effect.scoped),
     minute

@@ -10,7 +10,12 @@ interface Diagnosed {
   readonly code?: string
   readonly message?: string
   readonly status: string
-  readonly checks: ReadonlyArray<{ readonly name: string; readonly passed: boolean; readonly code?: string }>
+  readonly checks: ReadonlyArray<{
+    readonly name: string
+    readonly passed: boolean
+    readonly code?: string
+    readonly detail?: string
+  }>
 }
 
 const day = 86_400_000
@@ -103,6 +108,13 @@ layer(TestServer.layer)("A diagnosis", (it) => {
       assert.strictEqual(many.code, "VM_NOT_ALLOWED")
       const all = ["VM_NOT_ALLOWED", "VERSION_UNKNOWN", "DEVICE_NOT_FOUND", "USAGE_LIMIT_EXCEEDED"]
       assert.deepStrictEqual(failed(many), all)
+      // The sentence is the application's; the details tell the vendor what the vendor can do.
+      assert.match(many.message!, /use another machine, or ask the vendor to allow it\.$/)
+      assert.deepStrictEqual(
+        many.checks.flatMap(({ detail = [] }) => detail).filter((detail) => /vendor/.test(detail)),
+        []
+      )
+      assert.match(many.checks.find(({ code }) => code === "VM_NOT_ALLOWED")!.detail!, /machine, or allow it\.$/)
       assert.deepStrictEqual(failed(yield* diagnosed({ feature_code: "none" })), ["FEATURE_NOT_ENTITLED"])
       assertRefused(yield* ask({ is_container: true }), 422, "VALIDATION_ERROR", "container_id")
       assertRefused(yield* ask({ nonce: "n" }), 400, "INVALID_JSON", "nonce")

@@ -3,7 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Console, Effect, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { commands } from "../../../src/tools/cli/Commands.ts"
-import { exitCodeOf } from "../../../src/tools/cli/Output.ts"
+import { exitCodeOf, helpPresenter } from "../../../src/tools/cli/Output.ts"
 import { Database } from "../database/Database.ts"
 import { masterKey } from "../http/TestServer.ts"
 
@@ -32,7 +32,7 @@ export const runLine = Effect.fnUntraced(function* (
   const exit = yield* Effect.exit(run(args)).pipe(
     Effect.provideService(Console.Console, console),
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment)),
-    Effect.provide(NodeServices.layer)
+    Effect.provide([NodeServices.layer, helpPresenter])
   )
   return { code: exitCodeOf(exit), out: out.join("\n"), error: error.join("\n") }
 })

@@ -156,7 +156,15 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       assert.deepStrictEqual([statusOf(missing, "database"), statusOf(missing, "data folder")], ["warn", "warn"])
       const check = yield* runLine({ LICENSING_DATA_DIR: data }, "migrate", "--check")
       assert.deepStrictEqual([check.code, check.out], [1, "There is no database yet: `serve` creates it."])
+      const listed = yield* runLine({ LICENSING_DATA_DIR: data }, "tokens", "list")
+      assert.deepStrictEqual([listed.code, listed.out], [1, ""])
       assert.isFalse(yield* files.exists(data))
+
+      yield* files.writeFileString(`${folder}/file`, "")
+      const below = { LICENSING_DATA_DIR: `${folder}/file/a/b`, LICENSING_REPORTS_FONT: `${folder}/none.ttf` }
+      const unusable = reportOf(yield* runLine({ ...below, LICENSING_PORT: "0" }, "doctor", "--json"))
+      assert.deepStrictEqual([statusOf(unusable, "data folder"), statusOf(unusable, "settings")], ["fail", "fail"])
+      assert.include(unusable.checks.find(({ check }) => check === "data folder")?.message, `${folder}/file is not a`)
 
       const wrong = reportOf(yield* runLine({ LICENSING_PORT: "x", LICENSING_PROT: "1" }, "doctor", "--json"))
       assert.lengthOf(wrong.checks, 2)

@@ -68,7 +68,9 @@ describe("the program", () => {
         ["migrate", "--now"],
         ["doctor", "again"]
       ]) {
-        assert.strictEqual((yield* runLine({}, ...args)).code, 2, args.join(" "))
+        const { code, error, out } = yield* runLine({}, ...args)
+        assert.deepStrictEqual([code, out], [2, ""], args.join(" "))
+        assert.include(error, "USAGE", args.join(" "))
       }
     })
   )

@@ -59,6 +59,7 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         assert.deepStrictEqual(JSON.parse(yield* run(1, "find", "nobody", "--json")), [])
         assert.strictEqual(yield* run(2, "find", licenseKey), "")
         assert.strictEqual(yield* run(1, "show", "lic_unknown"), "")
+        for (const name of ["show", "suspend", "reinstate"]) assert.strictEqual(yield* run(2, name, licenseKey), "")
 
         const shown = JSON.parse(yield* run(0, "show", license.id, "--json"))
         assert.deepStrictEqual([shown.license.id, shown.license.customer_email], [license.id, "ada@example.com"])

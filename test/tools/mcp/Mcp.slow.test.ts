@@ -1,4 +1,5 @@
 /** `licensing mcp` as a process, called by the official client. */
+import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { assert, layer } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/client"
@@ -148,6 +149,31 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         const names = tools.map(({ name }) => name)
         assert.includeMembers(names, ["listLicenses", "listCustomers", "search"])
       }).pipe(Effect.scoped)
+    )
+
+    it.effect("answers a line that is no JSON, and goes on", () =>
+      Effect.gen(function* () {
+        const { adminToken, baseUrl } = yield* TestServer
+        const env = { ...processEnvironment, LICENSING_URL: baseUrl, LICENSING_TOKEN: adminToken }
+        const ping = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "ping" })
+        const printed = yield* Effect.callback<string>((resume) => {
+          const child = execFile(process.execPath, [main, "mcp"], { env }, (error, out) =>
+            resume(error === null ? Effect.succeed(out) : Effect.die(error))
+          )
+          child.stdin?.end(`{"jsonrpc":\n${ping}\n`)
+        })
+        const answers = printed
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line))
+        assert.deepStrictEqual(
+          answers.map(({ error, id }) => [id, error?.code]),
+          [
+            [null, -32_700],
+            [7, undefined]
+          ]
+        )
+      })
     )
 
     it.effect("ends with a sentence if it cannot serve", () =>

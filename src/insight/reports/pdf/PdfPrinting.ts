@@ -38,9 +38,8 @@ export class PdfPrinting extends Context.Service<
     PdfPrinting,
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
-      const { reportsFont } = yield* Settings
       const read = (path: string) => Effect.orDie(files.readFile(path))
-      const fallback = yield* fallbackFont(files, reportsFont)
+      const fallback = yield* configuredFont
 
       const fonts = Effect.gen(function* () {
         const [regular, bold] = yield* Effect.all([
@@ -72,14 +71,15 @@ export class PdfPrinting extends Context.Service<
 /** Imported at first use: the drawing code takes 20 MB of memory, which a service without PDF exports does not need. */
 const importRenderer = Effect.promise(() => import("./Pdf.ts"))
 
-/** A setting `file` or `file#name`. The font is opened at the start, so that an invalid setting fails the start. */
-const fallbackFont = Effect.fnUntraced(function* (files: FileSystem.FileSystem, setting: string | undefined) {
-  if (setting === undefined) return undefined
-  const [, path = "", name] = /^(.*?)(?:#([^#/]*))?$/u.exec(setting) ?? []
-  const bytes = yield* Effect.mapError(files.readFile(path), () => new FontRefused())
+/** The setting `file` or `file#name`, opened once: an invalid setting fails the start before anything is created. */
+export const configuredFont = Effect.gen(function* () {
+  const { reportsFont } = yield* Settings
+  if (reportsFont === undefined) return undefined
+  const [, path = "", name] = /^(.*?)(?:#([^#/]*))?$/u.exec(reportsFont) ?? []
+  const bytes = yield* Effect.mapError((yield* FileSystem.FileSystem).readFile(path), () => new FontRefused())
   const { isFont } = yield* Effect.promise(() => import("./TextRenderer.ts"))
   return isFont(bytes, name) ? { path, name } : yield* new FontRefused()
-})
+}).pipe(Effect.provide(NodeFileSystem.layer))
 
 const bundledFontPath = (name: string): string =>
   decodeURIComponent(new URL(import.meta.resolve(`dejavu-fonts-ttf/ttf/${name}.ttf`)).pathname)

@@ -1,9 +1,10 @@
 // Prepares the data folder for the embedded server: an account that may read it, the password, and an initialised cluster.
 // What must stay true: a start that crashes half-way leaves nothing that looks like a database.
 import { dirname, join, resolve } from "node:path"
-import { Effect, FileSystem, type PlatformError, Predicate } from "effect"
+import { Effect, FileSystem, type PlatformError } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Hex } from "effect/encoding"
+import { systemReason } from "../../config/SystemErrors.ts"
 import { DatabaseUnavailable, type ServerSession } from "../driver/Postgres.ts"
 import { type Account, checkFolderAccess, programs, run, serverAccount } from "./ServerProcess.ts"
 
@@ -23,16 +24,12 @@ export interface DatabaseFolder {
 export const prepare = (path: string) => {
   const directory = resolve(path)
   return Effect.catchTag(prepareAt(directory), "PlatformError", (error) =>
-    Effect.fail(unusable(directory, reasonOf(error)))
+    Effect.fail(unusable(directory, systemReason(error)))
   )
 }
 
 const unusable = (directory: string, reason: string) =>
   new DatabaseUnavailable({ message: `The data folder ${directory} (LICENSING_DATA_DIR) cannot be used: ${reason}` })
-
-/** The system's own words, as "EACCES: permission denied, mkdir '/data'". */
-const reasonOf = ({ message, reason: { cause } }: PlatformError.PlatformError): string =>
-  Predicate.isError(cause) ? cause.message : message
 
 const prepareAt = Effect.fnUntraced(function* (directory: string) {
   const files = yield* FileSystem.FileSystem

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Context, Effect, FileSystem, Layer, Predicate, type Redacted, Result, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { systemReason } from "../../config/SystemErrors.ts"
 import { shownOnScreen } from "../../telemetry/ShownOnScreen.ts"
 import { instant } from "../driver/Parameters.ts"
 import { type DatabaseUnavailable, openSession, type ServerSession } from "../driver/Postgres.ts"
@@ -141,7 +142,7 @@ export const inspect = Effect.fn("Migrations.inspect")(
   Effect.scoped,
   Effect.catchTags({
     SqlError: (error) => refuse(`The migrations of the database cannot be read: ${serverMessage(error)}`),
-    PlatformError: (error) => refuse(`The schema cannot be read: ${error.message}`)
+    PlatformError: (error) => refuse(`The schema cannot be read: ${systemReason(error)}`)
   })
 )
 
@@ -179,7 +180,7 @@ const read = Effect.fnUntraced(
     }
     return migrations
   },
-  Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${error.message}`))
+  Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${systemReason(error)}`))
 )
 
 /** Whether the database was made by migrations that are no longer in the folder. */
@@ -203,7 +204,7 @@ const upgradeReplacedMigrations = Effect.fnUntraced(
     const files = yield* FileSystem.FileSystem
     return [{ ...initial, text: yield* files.readFileString(earlierUpgrade) }, ...later]
   },
-  Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${error.message}`))
+  Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${systemReason(error)}`))
 )
 
 /** The missing migrations; fails if the applied ones are not the first ones of the folder. */

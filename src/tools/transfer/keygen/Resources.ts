@@ -1,5 +1,6 @@
 /** Resources of Keygen's API (JSON:API documents), from a folder of saved pages. */
-import { Effect, FileSystem, Path, Result, Schema } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Result, Schema } from "effect"
+import { systemReason } from "../../../platform/config/SystemErrors.ts"
 import { TransferRefused } from "../Lines.ts"
 
 /** A resource as a document has it. Nothing of it is trusted. */
@@ -32,8 +33,8 @@ export const related = ({ relationships }: Resource, ...names: ReadonlyArray<str
 export const keygenFolder = Effect.fnUntraced(function* (folder: string) {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const unreadable = (error: { readonly message: string }) =>
-    new TransferRefused({ message: `${folder} cannot be read: ${error.message}` })
+  const unreadable = (error: PlatformError.PlatformError) =>
+    new TransferRefused({ message: `${folder} cannot be read: ${systemReason(error)}` })
   const names = (yield* Effect.mapError(files.readDirectory(folder, { recursive: true }), unreadable))
     .filter((name) => name.endsWith(".json"))
     .toSorted()
