@@ -101,7 +101,7 @@ rmSync(dist, { recursive: true, force: true })
 const single = ["--checkers", "1"]
 execFileSync(tsc, [...single, "-p", "infra/package/tsconfig.build.json"], { cwd: root, stdio: "inherit" })
 // What the reference page loads.
-for (const name of ["TryIt.js", "Reference.css", "Favicon.svg"])
+for (const name of ["Reference.css", "Favicon.svg"])
   cpSync(join(root, "src/edge/documents/reference", name), join(dist, "edge/documents/reference", name))
 const { stdout } = spawnSync(tsc, [...single, "-p", "infra/package/tsconfig.declarations.json"], {
   cwd: root,

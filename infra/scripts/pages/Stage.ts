@@ -107,8 +107,8 @@ const writeReference = (write: Write): ReadonlyArray<Group> => {
 }
 
 const introduction =
-  "Every operation with its fields, codes and an example. **Try it** sends a request to a service; a token or key stays in the memory " +
-  "of the page. [API.md](../api.md) explains the rules that a schema cannot express, [Error codes](../errors.md) every code."
+  "Every operation with its fields, codes and an example. " +
+  "[API.md](../api.md) explains the rules that a schema cannot express, [Error codes](../errors.md) every code."
 
 // v-pre: the site's tool leaves the braces in it alone.
 const partText = ({ html, id, title }: Part): string =>

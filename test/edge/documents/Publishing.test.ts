@@ -81,7 +81,7 @@ layer(published)("The published documents", (it) => {
     })
   )
 
-  it.effect("have a page with all operations that loads two files of this service", () =>
+  it.effect("have a page with all operations that loads files of this service only", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const { headers, text } = yield* send({ path: "/docs/", anonymous: true })
@@ -93,7 +93,7 @@ layer(published)("The published documents", (it) => {
         text.matchAll(/<(?:script|link|img)[^>]+(?:src|href)="([^"]+)"/g),
         ([, address]) => address
       )
-      assert.deepStrictEqual(loaded, ["../favicon.svg", "../docs/reference.css", "reference.js"])
+      assert.deepStrictEqual(loaded, ["../favicon.svg", "../docs/reference.css"])
       assert.notMatch(text, /<script>| on\w+=| style=/)
       for (const id of operations().keys()) assert.include(text, `id="${id}"`)
       for (const code of Object.keys(statuses)) assert.include(text, `id="${code}"`)

@@ -62,21 +62,6 @@ const assertSmallAndOwn = Effect.fnUntraced(function* ({ loaded }: Page, origin:
   assert.isBelow(bytes, firstViewMax)
 })
 
-/** Sends a request from the form of an operation, and waits for what the page shows. */
-const tryIt = Effect.fnUntraced(function* ({ evaluate, until }: Page, operation: string, token: string) {
-  const details = `[...document.querySelectorAll("details.try")].find(({ dataset }) => dataset.operation.includes(${JSON.stringify(operation)}))`
-  yield* evaluate(`${details}.querySelector("summary").click()`)
-  yield* until(`${details}.querySelector("form") !== null`)
-  yield* evaluate(
-    `{ const input = ${details}.querySelector("[data-memory=token]"); input.value = ${JSON.stringify(token)}
-       input.dispatchEvent(new Event("input", { bubbles: true })); ${details}.querySelector("button").click() }`
-  )
-  yield* until(`${details}.querySelector("output pre") !== null`)
-  return yield* evaluate<string>(`${details}.querySelector("output").textContent`)
-})
-
-const listProducts = `"method":"GET","path":"/api/v1/products"`
-
 layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentation site", (it) => {
   it.effect(
     "is led to from /, small, and complete without other hosts",
@@ -88,6 +73,8 @@ layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentat
         yield* assertSmallAndOwn(browser, baseUrl)
         yield* browser.open(yield* browser.evaluate<string>(`document.querySelector('a[href="docs/"]').href`))
         yield* browser.until(`document.querySelector(".VPNavBarTitle") !== null`)
+        yield* assertSmallAndOwn(browser, baseUrl)
+        yield* browser.open(`${baseUrl}/docs/reference/products.html`)
         yield* assertSmallAndOwn(browser, baseUrl)
       }).pipe(Effect.scoped),
     minutes
@@ -116,24 +103,6 @@ layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentat
         const { addresses, complaints } = yield* browser.loaded
         assert.deepStrictEqual(complaints, [])
         assert.isTrue(addresses.every((address) => address.startsWith(`${baseUrl}/`) || address.startsWith("data:")))
-      }).pipe(Effect.scoped),
-    minutes
-  )
-
-  it.effect(
-    "has a reference that sends requests",
-    (context) =>
-      Effect.gen(function* () {
-        const { adminToken, baseUrl } = yield* TestServer
-        const browser = yield* page(context)
-        yield* browser.open(`${baseUrl}/docs/reference/products.html`)
-        yield* assertSmallAndOwn(browser, baseUrl)
-        const shown = yield* tryIt(browser, listProducts, adminToken)
-        assert.match(shown, /^200 OK/)
-        assert.match(shown, /x-request-id: req_/)
-        assert.include(shown, '"data": []')
-        const { complaints } = yield* browser.loaded
-        assert.deepStrictEqual(complaints, [])
       }).pipe(Effect.scoped),
     minutes
   )
@@ -215,7 +184,7 @@ layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentat
             }))
           )
         // The service reads its own folder, which may have no site: then /docs/ is the light page.
-        for (const path of ["/", "/docs/", "/favicon.ico", "/docs/reference.js", "/docs/operations/createLicense.md"]) {
+        for (const path of ["/", "/docs/", "/favicon.ico", "/docs/operations/createLicense.md"]) {
           const { status, text } = yield* fetched(path)
           assert.strictEqual(status, 200, path)
           assert.isAbove(text.length, 100, path)
@@ -274,22 +243,15 @@ layer(Layer.merge(TestServer.layer, Layer.fresh(Reader.layer)), { timeout: minut
   "The light reference page",
   (it) => {
     it.effect(
-      "is small, finds operations and sends requests",
+      "is small, and complete without other hosts",
       (context) =>
         Effect.gen(function* () {
-          const { adminToken, baseUrl, send } = yield* TestServer
+          const { baseUrl, send } = yield* TestServer
           const browser = yield* page(context)
           yield* untilReady(send({ path: "/docs/" }))
           yield* browser.open(`${baseUrl}/docs`)
           yield* assertSmallAndOwn(browser, baseUrl)
-          yield* browser.evaluate(
-            `{ const input = document.querySelector("#find"); input.value = "list products"
-             input.dispatchEvent(new Event("input", { bubbles: true })) }`
-          )
-          const visible = `[...document.querySelectorAll("section")].filter(({ hidden }) => !hidden).map(({ id }) => id).join()`
-          assert.strictEqual(yield* browser.evaluate(visible), "listProducts")
-          assert.match(yield* tryIt(browser, listProducts, adminToken), /^200 OK/)
-          assert.match(yield* tryIt(browser, `"path":"/api/v1/me"`, "wrong"), /^401/)
+          assert.include(yield* browser.evaluate<string>(`document.querySelector("#listProducts").textContent`), "curl")
         }).pipe(Effect.scoped),
       minutes
     )

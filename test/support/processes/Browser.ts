@@ -9,7 +9,7 @@ import { Context, Effect, Layer } from "effect"
 const chromiums = ["chromium", "chromium-browser", "google-chrome"]
 
 /** The name of the program; undefined if this machine has none. */
-export const findChromium = Effect.promise(async () => {
+const findChromium = Effect.promise(async () => {
   for (const name of chromiums) {
     const isThere = await new Promise((resolve) =>
       execFile(name, ["--version"], (failure) => resolve(failure === null))
@@ -49,7 +49,7 @@ export interface Page {
 }
 
 /** A page of a new browser, which the scope ends. */
-export const openPage = Effect.fnUntraced(function* (program: string) {
+const openPage = Effect.fnUntraced(function* (program: string) {
   const home = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-browser-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true, maxRetries: 10 }))

@@ -6,8 +6,7 @@ const files = [
   ["/favicon.svg", "image/svg+xml", "Favicon.svg"],
   // Browsers request it for pages without an icon of their own, and go by the type.
   ["/favicon.ico", "image/svg+xml", "Favicon.svg"],
-  ["/docs/reference.css", "text/css; charset=utf-8", "Reference.css"],
-  ["/docs/reference.js", "text/javascript; charset=utf-8", "TryIt.js"]
+  ["/docs/reference.css", "text/css; charset=utf-8", "Reference.css"]
 ] as const
 
 /** The assets by path, each read and compressed at its first request. */

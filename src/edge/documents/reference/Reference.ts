@@ -1,6 +1,6 @@
 /**
- * The API reference as HTML, derived from the OpenAPI document: each operation with its parameters, fields, codes, an example and
- * the data that the page's script makes a form from. The light page and the documentation site show the same parts.
+ * The API reference as HTML, derived from the OpenAPI document: each operation with its parameters, fields, codes and an example.
+ * The light page and the documentation site show the same parts.
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
@@ -84,8 +84,7 @@ const operationHtml = (located: Located, spec: Spec, places: Places): string => 
     parametersHtml(parameters, spec, places),
     body === undefined ? "" : `<h4>Body</h4>${bodyHtml(body.schema, spec, places)}`,
     `<h4>Responses</h4>${responsesHtml(operation, spec, places)}`,
-    `<details><summary>Example</summary><pre><code>${escaped(curlOf(located, body?.example))}</code></pre></details>`,
-    `<details class="try" data-operation="${escaped(JSON.stringify(formOf(located, parameters, body?.example)))}"><summary>Try it</summary></details></div>`
+    `<details><summary>Example</summary><pre><code>${escaped(curlOf(located, body?.example))}</code></pre></details></div>`
   ].join("")
 }
 
@@ -185,13 +184,3 @@ const curlOf = ({ method, operation, path }: Located, example: unknown): string 
   const body = example === undefined ? "" : ` \\\n  -H "Content-Type: application/json" -d '${JSON.stringify(example)}'`
   return `curl${method === "GET" ? "" : ` -X ${method}`} "$URL${path}"${credential}${body}`
 }
-
-/** What the script makes a form from. */
-const formOf = ({ method, operation, path }: Located, parameters: ReadonlyArray<Parameter>, example: unknown) => ({
-  method,
-  path,
-  credential: kindOf(operation),
-  query: parameters.filter((parameter) => parameter.in === "query").map(({ name }) => name),
-  headers: parameters.filter((parameter) => parameter.in === "header").map(({ name }) => name),
-  ...(example === undefined ? undefined : { body: example })
-})

@@ -26,7 +26,7 @@ ${body}
 </html>
 `
 
-/** The reference: every operation, error code and schema, with forms that send requests. */
+/** The reference: every operation, error code and schema. */
 export const referencePage = (spec: Spec): string => {
   const groups = referenceGroups(spec, within)
   return page(
@@ -35,7 +35,6 @@ export const referencePage = (spec: Spec): string => {
     `<h1>API reference</h1>
 <p>${links("../")}</p>
 <p>The documentation with guides and a search is built by <code>npm run docs</code>; the service shows it here after a restart. The image and the package contain it.</p>
-<input id="find" type="search" placeholder="Find an operation" aria-label="Find an operation">
 <nav><ul>${groups.map(({ name, operations }) => `<li><a href="#${name}">${name}</a>: ${operations.map(({ id }) => `<a href="#${id}">${id}</a>`).join(", ")}</li>`).join("")}<li><a href="#deliveries">Webhook deliveries</a></li><li><a href="#errors">Error codes</a></li><li><a href="#schemas">Schemas</a></li></ul></nav>
 <main>${groups.map(groupHtml).join("\n")}
 <h2 id="deliveries">Webhook deliveries</h2><p>${prose(deliveriesIntroduction())}</p>
@@ -45,21 +44,17 @@ ${errorsTable}
 <h2 id="schemas">Schemas</h2>
 ${referenceSchemas(spec, within)
   .map(({ html, id }) => `<h3 id="${id}">${id}</h3>${html}`)
-  .join("\n")}</main>
-<script src="reference.js"></script>`
+  .join("\n")}</main>`
   )
 }
 
 const groupHtml = ({ description, name, operations }: Group): string =>
   `<h2 id="${name}">${name}</h2><p>${prose(description)}</p>${operations
-    .map(
-      ({ html, id, title }) =>
-        `<section id="${id}" data-words="${escaped(`${id} ${title} ${name}`.toLowerCase())}"><h3>${escaped(title)} <code>${id}</code></h3>${html}</section>`
-    )
+    .map(({ html, id, title }) => `<section id="${id}"><h3>${escaped(title)} <code>${id}</code></h3>${html}</section>`)
     .join("\n")}`
 
 const deliveryHtml = ({ html, id, title }: Part): string =>
-  `<section id="${id}" data-words="webhook delivery event ${title}"><h3><code>${title}</code></h3>${html}</section>`
+  `<section id="${id}"><h3><code>${title}</code></h3>${html}</section>`
 
 const errorsTable = `<div class="part">${table(
   ["Code", "Status", "When", "What to do"],
