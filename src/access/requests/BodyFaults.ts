@@ -165,5 +165,8 @@ const wholeFaults = (ast: SchemaAST.AST, value: unknown, path: Path): ReadonlyAr
 }
 
 const decoderOf = memoize((ast: SchemaAST.AST) =>
-  Schema.decodeUnknownExit(Schema.make<Schema.Codec<unknown, unknown>>(ast), { errors: "all", onExcessProperty: "error" })
+  Schema.decodeUnknownExit(Schema.make<Schema.Codec<unknown, unknown>>(ast), {
+    errors: "all",
+    onExcessProperty: "error"
+  })
 )
