@@ -1,6 +1,6 @@
 /**
- * Parses the Authorization header, the same for every scheme: a case-insensitive scheme and one credential. A repeated header
- * is refused, because a proxy may have checked the other one.
+ * Parses the Authorization header: a case-insensitive scheme and one credential. A repeated header is refused, because a proxy
+ * may have checked the other one.
  */
 import type { RequestHead } from "../contract/api/RequestHead.ts"
 
@@ -19,7 +19,7 @@ export const authorizationHeader = (request: RequestHead): AuthorizationHeader =
   return { scheme: scheme.toLowerCase(), credential, repeated: isRepeated(request.source) }
 }
 
-/** Whether the header was sent more than once. The parsed headers of Node and Deno contain only the first. */
+/** Checks the raw headers, because the parsed headers of Node and Deno contain only the first one. */
 const isRepeated = (source: object): boolean => {
   const names = "rawHeaders" in source && Array.isArray(source.rawHeaders) ? source.rawHeaders : []
   let count = 0

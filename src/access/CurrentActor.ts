@@ -1,4 +1,4 @@
-/** The actor that events record. Authorization sets it for a request; work without a request is done by the system. */
+/** The actor that events record. Authorization sets it for a request; outside a request it is the system. */
 import { Context } from "effect"
 import type { ManagementScope } from "./Scope.ts"
 
@@ -8,7 +8,7 @@ export interface Actor {
   readonly actor_id: string
 }
 
-/** Who a management credential stands for, and what it may do. */
+/** The owner of a management credential, with its permissions. */
 export interface Principal {
   readonly actor: Actor & { readonly actor_type: "api_key" | "oidc_subject" }
   readonly name: string
@@ -17,7 +17,7 @@ export interface Principal {
   readonly product_ids: ProductIds
 }
 
-/** The products that a token is for; undefined: all. */
+/** The products that a token is limited to; undefined: all. */
 export type ProductIds = ReadonlyArray<string> | undefined
 
 /** The credential of a management request. Authorization provides it to the operation. */
@@ -30,8 +30,8 @@ export const CurrentActor = Context.Reference<Actor>("licensing/access/CurrentAc
 })
 
 /**
- * The products of the request's token. An operation that reaches `rows` answers only with what belongs to them. Work
- * without a request is for all products.
+ * The products of the request's token. An operation with the reach `rows` returns only records of these products. Outside a
+ * request there is no limit.
  */
 export const CurrentProducts = Context.Reference<ProductIds>("licensing/access/CurrentProducts", {
   defaultValue: () => undefined

@@ -1,6 +1,6 @@
 /**
- * The contract half of management authorization. An operation's scopes are declared once, here; the declaration is enforced and
- * published as `x-required-scopes`.
+ * The contract half of management authorization. An operation declares its scopes once, with `operation`. The declaration is
+ * enforced, and published as `x-required-scopes`.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
@@ -12,20 +12,20 @@ export class RequiredScopes extends Context.Service<RequiredScopes, ReadonlyArra
   "licensing/access/RequiredScopes"
 ) {}
 
-/** The scopes that a request with the query parameter `expand` needs, too. */
+/** The additional scopes that a request with the query parameter `expand` needs. */
 export const ExpandScopes = Context.Reference<ReadonlyArray<ManagementScope>>("licensing/access/ExpandScopes", {
   defaultValue: () => []
 })
 
 /**
- * What a token for some products reaches of an operation:
- * - `path`, unless declared otherwise: the records that the path names, if they belong to its products. Without such a
- *   record it is `nothing`.
+ * The records that an operation may reach with a token for some products:
+ * - `path`, the default: the records that the path names, if they belong to the token's products. If the path names no such
+ *   record, the reach is `nothing`.
  * - `body`: the records that the body names.
- * - `rows`: the service itself narrows what it reads and writes, by `CurrentProducts`.
- * - `all`: the operation is about no product.
- * - `forbidden`: nothing, 403. `nothing`: the same as 404.
- * Ids in bodies are checked with each of them (`ProductGuard`).
+ * - `rows`: the service itself filters rows by `CurrentProducts`.
+ * - `all`: the operation does not concern products.
+ * - `forbidden`: none, refused with 403. `nothing`: none, refused with 404.
+ * Ids in bodies are checked in each case (`ProductGuard`).
  */
 export type ProductReach = "path" | "body" | "rows" | "all" | "forbidden" | "nothing"
 
@@ -34,8 +34,8 @@ export const ProductReach = Context.Reference<ProductReach>("licensing/access/Pr
 })
 
 /**
- * Describes a management operation: its operationId, a one-line summary, and its scopes, all of which are required. Without scopes
- * any valid token is enough.
+ * Describes a management operation: its operationId, a one-line summary, and its scopes, all of which are required. An operation
+ * without scopes accepts any valid token.
  */
 export const operation = (options: {
   readonly id: string

@@ -1,9 +1,10 @@
 /**
  * API tokens and lease tokens: their generation, format and storage.
  *
- * An API token contains a checksum, so that a truncated or mistyped token is refused without touching storage, and a secret
- * scanner can recognise a leaked token. Only the SHA-256 is ever stored: 256 random bits need no slow hash.
+ * An API token contains a checksum, so that a truncated or mistyped token is refused without a look-up, and a secret scanner can
+ * recognise a leaked token. Only the SHA-256 is stored: 256 random bits need no slow hash.
  */
+import { crc32 } from "node:zlib"
 import { Effect, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Base64Url } from "effect/encoding"
@@ -19,7 +20,7 @@ export type LeaseToken = typeof LeaseToken.Type
 
 const randomLength = 32
 
-/** Encodes 32 bytes as an API token. A pure function, for `generate` and for published test vectors. */
+/** Encodes 32 bytes as an API token. It is pure, so that test vectors can be published. */
 export const fromBytes = (bytes: Uint8Array): ApiToken => {
   const body = `lsm_${encode(bytes)}`
   return `${body}${checksum(body)}` as ApiToken
@@ -33,25 +34,21 @@ const encode = (bytes: Uint8Array): string => {
   return Base64Url.encode(bytes)
 }
 
+const randomBytes = SecureRandom.SecureRandom.use((random) => random.randomBytes(randomLength))
+
 /** A new API token. */
-export const generate: Effect.Effect<ApiToken, never, SecureRandom.SecureRandom> = Effect.flatMap(
-  SecureRandom.SecureRandom,
-  (random) => Effect.map(random.randomBytes(randomLength), fromBytes)
-)
+export const generate = Effect.map(randomBytes, fromBytes)
 
 /** A new lease token. */
-export const generateLease: Effect.Effect<LeaseToken, never, SecureRandom.SecureRandom> = Effect.flatMap(
-  SecureRandom.SecureRandom,
-  (random) => Effect.map(random.randomBytes(randomLength), leaseFromBytes)
-)
+export const generateLease = Effect.map(randomBytes, leaseFromBytes)
 
-/** The text as an API token, or None if its shape or checksum is wrong. A malformed token is detected without storage. */
+/** The text as an API token, or None if its shape or checksum is wrong. */
 export const parse = (text: string): Option.Option<ApiToken> =>
   shape.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
     ? Option.some(text as ApiToken)
     : Option.none()
 
-/** The SHA-256 over a token's text, 32 bytes: stored instead of the token, and used for look-ups. */
+/** The SHA-256 over a token's text, 32 bytes. It is stored instead of the token, and used for look-ups. */
 export const hash = (token: ApiToken | LeaseToken): Uint8Array => sha256(token)
 
 /** `key_prefix`: the first 12 characters, enough to recognise a token in a list (48 of its 256 random bits). */
@@ -61,7 +58,7 @@ const checksumLength = 6
 const shape = /^lsm_[A-Za-z0-9_-]{43}[0-9A-Za-z]{6}$/
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/** CRC-32 over an ASCII text, most significant base62 digit first. 62^6 exceeds 2^32, so six digits are enough. */
+/** The CRC-32 of a text in base62, most significant digit first. 62^6 exceeds 2^32, so six digits are enough. */
 const checksum = (text: string): string => {
   let remainder = crc32(text)
   let digits = ""
@@ -71,18 +68,3 @@ const checksum = (text: string): string => {
   }
   return digits
 }
-
-/** CRC-32 as in gzip and zip (reflected polynomial 0xEDB88320). */
-const crc32 = (text: string): number => {
-  let crc = 0xffffffff
-  for (let index = 0; index < text.length; index++) {
-    crc = (crc >>> 8) ^ (crcTable[(crc ^ text.charCodeAt(index)) & 0xff] as number)
-  }
-  return (crc ^ 0xffffffff) >>> 0
-}
-
-const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte
-  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
-  return crc
-})

@@ -1,4 +1,4 @@
-/** The layers that both the service and the commands need: the database with its schema, the master key, the signing keys. */
+/** The layers that the service and the commands share: the database with its schema, the master key, the signing keys. */
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, Layer, type Redacted } from "effect"
@@ -12,11 +12,11 @@ import { Migrations } from "./postgres/migrations/Migrations.ts"
 import { KeyRing } from "./signing/KeyRing.ts"
 import { MasterKey } from "./signing/MasterKey.ts"
 
-/** The client of a database, after its schema was migrated to this version. */
+/** The client of a database, after the migration of its schema to this version. */
 export const databaseAt = (url: Redacted.Redacted<string>, waiting: { readonly waitsForServer?: boolean } = {}) =>
   Migrations.layer({ url }).pipe(Layer.provideMerge(Postgres.layer({ url, ...waiting })))
 
-// The service waits for its database however long that takes; a command reports after half a minute that there is none.
+// The service waits for its database without a limit; a command fails after half a minute.
 const database = (embedded: typeof EmbeddedPostgres.layer) =>
   Layer.unwrap(
     Settings.useSync(({ databaseUrl, dataDir }) =>
@@ -28,7 +28,7 @@ const database = (embedded: typeof EmbeddedPostgres.layer) =>
     )
   )
 
-/** The address of the database of a running service; starts the embedded server if no service runs, while the scope lives. */
+/** The address of a running service's database. If no service runs, starts the embedded server until the scope ends. */
 export const databaseUrl = Effect.gen(function* () {
   const { databaseUrl, dataDir } = yield* Settings
   if (databaseUrl !== undefined) return databaseUrl
@@ -43,7 +43,7 @@ const masterKey = Layer.unwrap(
     const { dataDir, masterKey, masterKeyNext } = yield* Settings
     if (masterKey !== undefined) return MasterKey.layerFromKey(masterKey, masterKeyNext)
     const sql = yield* SqlClient.SqlClient
-    // A database with a signing key was encrypted with a master key; a new key would decrypt nothing in it.
+    // The secrets of a database with a signing key were encrypted with a master key. A new key could not decrypt them.
     const written = yield* Effect.orDie(sql`SELECT 1 AS found FROM signing_keys LIMIT 1`)
     return MasterKey.layerFromFile(masterKeyPath(dataDir), { mayCreate: written.length === 0, next: masterKeyNext })
   })
@@ -56,7 +56,7 @@ export const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom
 export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
   KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness))
 
-// The database comes first: a start that cannot use it creates no key. The first secret is written after both.
+// The database comes first, so that a start without a usable database creates no key.
 const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(masterKey, database(embedded))
 
 export const layer = over(stores(EmbeddedPostgres.layer)).pipe(Layer.provide(NodeServices.layer))
@@ -64,7 +64,7 @@ export const layer = over(stores(EmbeddedPostgres.layer)).pipe(Layer.provide(Nod
 /** For commands: uses the embedded database of a running service, or starts it if no service runs. */
 export const layerShared = over(stores(EmbeddedPostgres.layerShared)).pipe(Layer.provide(NodeServices.layer))
 
-/** The same without the signing keys, which are created where they are missing: an import may bring them. */
+/** The same without the signing keys. They would be created if missing, but an import may bring its own. */
 export const layerSharedWithoutKeys = Layer.provideMerge(stores(EmbeddedPostgres.layerShared), randomness).pipe(
   Layer.provide(NodeServices.layer)
 )

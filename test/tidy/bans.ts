@@ -190,6 +190,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
     why: "finds its folder, digests its files"
   },
   "src/platform/postgres/migrations/Steps.ts": { modules: ["node:crypto"], why: "makes a tag that no text contains" },
+  "src/access/Tokens.ts": { modules: ["node:zlib"], why: "CRC-32" },
   "src/insight/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },
   "src/platform/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
   "src/platform/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256 and HKDF" },

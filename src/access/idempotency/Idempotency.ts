@@ -1,6 +1,7 @@
 /**
- * The contract half of Idempotency-Key: optional on every operation that changes something, required on operations annotated
- * with `KeyRequired`. The first response is stored for 24 hours and replayed byte for byte, with `Idempotency-Replayed: true`.
+ * The contract half of Idempotency-Key. The key is optional for every operation that changes records, and required for operations
+ * with the annotation `KeyRequired`. The first response is stored for 24 hours and replayed byte for byte, with
+ * `Idempotency-Replayed: true`.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -8,12 +9,12 @@ import { failures } from "../../contract/api/Failure.ts"
 
 /** Characters of the longest Idempotency-Key. */
 export const idempotencyKeyMax = 255
-/** How long a response is stored; that of a renewal stays. */
+/** The time for which a response is stored. Responses to renewals are stored permanently. */
 export const retentionMillis = 86_400_000
-/** The header of a response that was stored. */
+/** The header of a replayed response. */
 export const replayedHeader = "idempotency-replayed"
 
-/** Marks operations that require a key. Such a key belongs to the license in the path, whichever credential sends it. */
+/** Marks operations that require a key. Such a key belongs to the license in the path, for all credentials. */
 export const KeyRequired = Context.Reference<boolean>("licensing/access/idempotency/KeyRequired", {
   defaultValue: () => false
 })

@@ -1,8 +1,8 @@
 /**
  * Runs a request with an Idempotency-Key once, on any number of nodes, and replays its first response. A transaction that spans
- * the request holds an advisory lock on the key: the lock ends with the transaction, and a concurrent repeat is refused at once.
- * The operation's writes and the stored response join that transaction. A license's actor commits elsewhere, so it writes the
- * response's row with the change (`StoredResponse`). Either way a change is never committed without its response.
+ * the request holds an advisory lock on the key, and a concurrent repeat is refused at once. The operation's writes and the stored
+ * response join that transaction. A license's actor commits in another transaction, so it writes the response's row together with
+ * the change (`StoredResponse`). In both cases a change is never committed without its response.
  */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, Schema, SchemaAST, Semaphore } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -21,7 +21,7 @@ import { bytesOf } from "../requests/Intake.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired, replayedHeader, retentionMillis } from "./Idempotency.ts"
 import { findResponse, insertResponses, sealedFor } from "./StoredResponses.ts"
 
-/** Concurrent requests with a key per node: each holds a connection while it runs, and other requests need connections, too. */
+/** Concurrent requests with a key per node. Each holds a connection while it runs, and other requests need connections, too. */
 const concurrencyMax = 4
 /** Statuses of temporary refusals. Such responses are not stored, because a retry may succeed. */
 const temporaryStatuses = new Set<number>([401, 429, 500, 503])
@@ -74,7 +74,8 @@ export const layer = Layer.effect(
       const [stored] = yield* findResponse(sql, scope, now)
       if (stored !== undefined) {
         if (!Buffer.from(stored.body_hash).equals(body_hash)) return yield* reused
-        return replay({ ...stored, body: stored.sealed ? yield* open(masterKey, stored.body, scope) : stored.body })
+        const body = stored.sealed ? yield* Effect.orDie(masterKey.open(stored.body, sealedFor(scope))) : stored.body
+        return HttpServerResponse.setHeader(responseOf({ ...stored, body }), replayedHeader, "true")
       }
       const rowOf = Effect.fnUntraced(function* (response: EncodedResponse) {
         const sealed = !isPermanent
@@ -98,7 +99,7 @@ export const layer = Layer.effect(
       return yield* run(handler, endpoint, rowOf, store)
     })
 
-    /** Nearly no request has a key: a request without one continues in the same step. */
+    /** Most requests have no key, and continue without another effect. */
     const withKey = (handler: Handler, endpoint: HttpApiEndpoint.Top) => {
       const isRequired = Context.get(endpoint.annotations, KeyRequired)
       const withoutKey = isRequired ? Effect.fail(keyMissing) : handler
@@ -121,7 +122,7 @@ export const layer = Layer.effect(
   })
 )
 
-/** The endpoint's handler with the middlewares inside this one. */
+/** The endpoint's handler with the inner middlewares. */
 type Handler = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   unknown,
@@ -136,8 +137,8 @@ interface EncodedResponse {
 
 /**
  * Runs the handler and stores its response, in the operation's own commit or in this transaction. A response that an actor commits
- * contains nothing that an erasure removed before, because the license's revision is another one then. Any other response may have
- * been read before.
+ * contains no erased data, because an erasure changes the license's revision. Other responses may contain data that was read
+ * before an erasure.
  */
 const run = Effect.fnUntraced(function* (
   handler: Handler,
@@ -163,36 +164,33 @@ const run = Effect.fnUntraced(function* (
   const exit = yield* Effect.exit(Effect.provideService(handler, StoredResponse, recorder))
   const stored = recorder.response()
   if (stored !== undefined) return stored
-  const response = Exit.isSuccess(exit) ? encodedOf(exit.value) : yield* encodeRefusal(Exit.failCause(exit.cause))
+  const response = Exit.isSuccess(exit) ? encodedOf(exit.value) : yield* encodeRefusal(exit.cause)
   if (!temporaryStatuses.has(response.status)) yield* store(yield* rowOf(response))
   return Exit.isSuccess(exit) ? exit.value : responseOf(response)
 })
 
-/** The response of a refusal; temporary refusals and defects fail as before. */
-const encodeRefusal = Effect.fnUntraced(function* (exit: Exit.Exit<never, unknown>) {
-  if (Exit.isSuccess(exit)) return exit.value
-  const refusal = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  if (!isRefusal(refusal) || refusal.isTemporary || temporaryStatuses.has(statuses[refusal.code])) return yield* exit
+/** The response of a refusal. Temporary refusals and defects fail again. */
+const encodeRefusal = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+  const refusal = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (!isRefusal(refusal) || refusal.isTemporary || temporaryStatuses.has(statuses[refusal.code]))
+    return yield* Effect.failCause(cause)
   const context = yield* RequestContext
   noteRefused(context, refusal)
   const body = JSON.stringify(errorEnvelope(refusal, context.requestId, yield* Clock.currentTimeMillis))
   return { status: statuses[refusal.code], content_type: "application/json", body: Buffer.from(body) }
 })
 
-const encodedOf = (response: HttpServerResponse.HttpServerResponse): EncodedResponse => ({
-  status: response.status,
-  content_type: response.body._tag === "Uint8Array" ? response.body.contentType : undefined,
-  body: response.body._tag === "Uint8Array" ? response.body.body : new Uint8Array()
-})
+const encodedOf = ({ body, status }: HttpServerResponse.HttpServerResponse): EncodedResponse =>
+  body._tag === "Uint8Array"
+    ? { status, content_type: body.contentType, body: body.body }
+    : { status, content_type: undefined, body: new Uint8Array() }
 
 const responseOf = ({ status, content_type, body }: EncodedResponse): HttpServerResponse.HttpServerResponse =>
   content_type == null
     ? HttpServerResponse.empty({ status })
     : HttpServerResponse.uint8Array(body, { status, contentType: content_type })
 
-const replay = (response: EncodedResponse) => HttpServerResponse.setHeader(responseOf(response), replayedHeader, "true")
-
-/** Encodes a handler's result as the framework will. Each operation that uses the recorder has exactly one success schema. */
+/** Encodes a handler's result like the framework. Each operation that uses the recorder has exactly one success schema. */
 const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Effect<EncodedResponse> => {
   if (HttpServerResponse.isHttpServerResponse(result)) return Effect.succeed(encodedOf(result))
   const [success] = endpoint.success as ReadonlySet<Schema.Codec<unknown, unknown>>
@@ -206,29 +204,22 @@ const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Ef
   }))
 }
 
-/** The status of a success, of the schema or of its place in the response. */
+/** The status of a success: an annotation of the schema, or of its use as a response. */
 const statusOf = (ast: SchemaAST.AST): number =>
   SchemaAST.resolveAt<number>("httpApiStatus")(ast) ?? Number(ast.context?.annotations?.["httpApiStatus"] ?? 200)
 
-/**
- * The scope of a key: the credential, the method and the path; for a renewal the license, for all credentials together.
- */
+/** The scope of a key: credential, method and path. For a renewal the license alone, so that all credentials share the key. */
 const scopeOf = Effect.fnUntraced(function* (key: string, ofLicense: boolean) {
   const { method, url } = yield* HttpServerRequest.HttpServerRequest
   const { params } = yield* HttpRouter.RouteContext
-  const actor = yield* CurrentActor
-  const credential = [actor.actor_type, actor.actor_id]
-  return sha256(JSON.stringify(ofLicense ? ["renew", params["id"], key] : [...credential, method, pathOf(url), key]))
+  const { actor_id, actor_type } = yield* CurrentActor
+  const scope = ofLicense ? ["renew", params["id"], key] : [actor_type, actor_id, method, url.split("?", 1)[0], key]
+  return sha256(JSON.stringify(scope))
 })
-
-const pathOf = (url: string): string => url.split("?", 1)[0]!
 
 const lockOf = (scope: Uint8Array): string => Buffer.from(scope).readBigInt64BE(0).toString()
 
-const open = (masterKey: MasterKey["Service"], body: Uint8Array, scope: Uint8Array) =>
-  Effect.orDie(masterKey.open(body, sealedFor(scope)))
-
-/** A repetition has the same body, and is for the same state of the record. */
+/** A repetition must have the same body and the same If-Match. */
 const bodyHash = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
   Effect.map(bytesOf(request), (body) => {
     const digest = makeDigest()

@@ -1,4 +1,4 @@
-/** Deletes expired stored responses in bounded batches. Those of renewals are stored permanently and never scanned. */
+/** Deletes expired stored responses in batches. Responses to renewals are permanent; the statement does not scan them. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"

@@ -12,7 +12,7 @@ export const findResponse = (sql: SqlClient.SqlClient, scope: Uint8Array, now: n
   SELECT body_hash, status, content_type, body, sealed FROM idempotent_answers
   WHERE scope = ${bytes(scope)} AND (expires_at IS NULL OR expires_at > ${instant(now)})`
 
-/** What a sealed response is bound to. */
+/** The additional data that binds a sealed response to its row. */
 export const sealedFor = (scope: Uint8Array): string => `idempotent_answers/${Buffer.from(scope).toString("hex")}`
 
 /** Stores responses. A new row replaces an expired one; replacing a row that is still valid is a constraint violation. */

@@ -1,4 +1,4 @@
-/** The operation by which a management token learns what it is. It needs no scope. */
+/** The operation that describes the token of the request. It needs no scope. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Data } from "../../contract/api/Envelope.ts"
 import { Decoding } from "../../contract/api/Requests.ts"

@@ -1,22 +1,17 @@
-import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { CurrentPrincipal } from "../CurrentActor.ts"
 
-export const MeHttp = HttpApiBuilder.group(
-  Api,
-  "me",
-  Effect.fn(function* (handlers) {
-    return handlers.handleAll({
-      get: () =>
-        CurrentPrincipal.useSync(({ actor, expires_at, name, product_ids, scopes }) => ({
-          kind: actor.actor_type,
-          id: actor.actor_id,
-          name,
-          scopes: [...scopes],
-          ...(product_ids !== undefined && { product_ids }),
-          ...(expires_at !== undefined && { expires_at })
-        }))
-    })
+export const MeHttp = HttpApiBuilder.group(Api, "me", (handlers) =>
+  handlers.handleAll({
+    get: () =>
+      CurrentPrincipal.useSync(({ actor, expires_at, name, product_ids, scopes }) => ({
+        kind: actor.actor_type,
+        id: actor.actor_id,
+        name,
+        scopes: [...scopes],
+        ...(product_ids !== undefined && { product_ids }),
+        ...(expires_at !== undefined && { expires_at })
+      }))
   })
 )

@@ -1,4 +1,4 @@
-/** What a management credential is: how a console learns what it may offer. */
+/** The description of a management credential. The console offers only what the credential's scopes allow. */
 import { Schema } from "effect"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 import { ManagementScope } from "../Scope.ts"

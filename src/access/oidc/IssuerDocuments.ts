@@ -1,6 +1,6 @@
 /**
- * Fetches an OIDC issuer's documents. What must stay true: its discovery document names the configured issuer, and every address
- * that it names is https (or http on this machine); redirects are not followed; size and time are limited.
+ * Fetches an OIDC issuer's documents. What must stay true: the discovery document names the configured issuer, and all its addresses
+ * are https (or http on this machine); redirects are not followed; size and time are limited.
  */
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
@@ -11,7 +11,7 @@ export class IssuerUnreachable extends Schema.TaggedError<IssuerUnreachable>()("
 }) {}
 
 const documentBytesMax = 262_144
-/** For all documents that one caller needs at a time. */
+/** The time limit for all documents of one fetch. */
 export const issuerTimeout = "5 seconds"
 
 const Discovery = Schema.Struct({
@@ -40,7 +40,7 @@ export const makeIssuerDocuments = Effect.fnUntraced(function* (issuer: string) 
     })
     return yield* Effect.try({
       try: (): unknown => JSON.parse(Buffer.concat(chunks).toString()),
-      catch: () => new IssuerUnreachable({ message: `${url} is no JSON.` })
+      catch: () => new IssuerUnreachable({ message: `${url} is not JSON.` })
     })
   })
 
@@ -50,7 +50,7 @@ export const makeIssuerDocuments = Effect.fnUntraced(function* (issuer: string) 
     const places = [found.jwks_uri, found.authorization_endpoint, found.token_endpoint, found.end_session_endpoint]
     if (found.issuer !== issuer || !places.every(isSafe)) {
       return yield* new IssuerUnreachable({
-        message: `The discovery document of ${issuer} names another issuer or no safe place.`
+        message: `The discovery document of ${issuer} names another issuer, or an address that is not https.`
       })
     }
     return found

@@ -1,8 +1,8 @@
 /**
- * Fetches the OIDC issuer's public keys through its discovery document and caches them. What must stay true: the service
- * fetches at most once in ten seconds, independent of the tokens that it receives; while an unreachable issuer's keys are
- * cached, for an hour, only the requests that first notice the failure wait for it; and keys are fetched only from the URL in
- * the issuer's own document (`IssuerDocuments`).
+ * Fetches the OIDC issuer's public keys through its discovery document and caches them. What must stay true: the service fetches at
+ * most once in ten seconds, independent of the tokens that it receives. If the issuer becomes unreachable, its keys stay cached for
+ * an hour, and only the requests that first notice the failure wait for it. Keys are fetched only from the URL in the issuer's own
+ * document (`IssuerDocuments`).
  */
 import { Clock, Duration, Effect, Semaphore } from "effect"
 import { createLocalJWKSet, importJWK, type JSONWebKeySet, type JWK, type LocalJWKSet } from "jose"
@@ -47,8 +47,8 @@ export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
   const mayTry = (now: bigint) => triedAt === undefined || now - triedAt >= betweenAttemptsNanos
 
   /**
-   * Fetches if `isNeeded`, which is evaluated while the permit is held: another fiber may have fetched meanwhile. A client that
-   * disconnects during a fetch must not end it: the next one begins ten seconds later.
+   * Fetches if `isNeeded`, which is evaluated with the permit, because another fiber may have fetched in the meantime. The fetch
+   * continues when its client disconnects: otherwise other requests would wait ten seconds for the next one.
    */
   const fetchIf = (isNeeded: (cached: KeySet | undefined, now: bigint) => boolean) =>
     semaphore.withPermit(
@@ -69,7 +69,7 @@ export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
   const current = Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
     if (cached !== undefined && !isStale(cached, now)) return Effect.succeed(cached)
     if (!hasFailed || !isUsable(cached, now)) return fetchIf(isStale)
-    // Fetch in the background: requests must not wait for an issuer that does not respond.
+    // Fetches in the background, because requests must not wait for an issuer that does not respond.
     const background = mayTry(now) ? Effect.forkIn(Effect.ignore(fetchIf(isStale)), scope) : Effect.void
     return Effect.as(background, cached)
   })
@@ -87,7 +87,7 @@ const makeFetch = Effect.fnUntraced(function* (issuer: string) {
     const published = (yield* json(jwks_uri)) as JSONWebKeySet
     yield* Effect.try({
       try: () => createLocalJWKSet(published),
-      catch: () => new IssuerUnreachable({ message: `${jwks_uri} is no list of keys.` })
+      catch: () => new IssuerUnreachable({ message: `${jwks_uri} is not a list of keys.` })
     })
     const keys = yield* Effect.filter(published.keys, isUsableKey)
     return createLocalJWKSet({ keys })
@@ -102,7 +102,7 @@ const algorithms = new Map<string | undefined, string>([
 ])
 const modulusBitsMin = 2_048
 
-/** Whether a key can verify tokens. A token with an unusable key is refused like one with an unknown key. */
+/** Filters keys that cannot verify tokens. A token with an unusable key is refused like one with an unknown key. */
 const isUsableKey = (key: JWK): Effect.Effect<boolean> =>
   Effect.tryPromise(() => importJWK(key, algorithms.get(key.kty) ?? "none")).pipe(
     Effect.map((imported) => {

@@ -62,10 +62,10 @@ const unreachable = refuse(
   "The issuer of bearer tokens cannot be reached: send the request again in a moment."
 )
 
-/** Three parts in base64url; the signature of an unsigned token is empty. */
+/** Three parts in base64url. The signature of an unsigned token is empty. */
 const shape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
 
-/** Tokens that would trigger the fault of `JSON.parse` are refused like bodies (`JsonText`): the library parses before it verifies. */
+/** Such tokens would trigger the fault of `JSON.parse` (`JsonText`), because the library parses before it verifies. */
 const hasNameWithBackslash = (token: string): boolean =>
   token.split(".", 2).some((part) => nameWithBackslash(Buffer.from(part, "base64url")) !== undefined)
 
@@ -87,7 +87,7 @@ const verifier = (issuer: string, audience: string) =>
     return isAccessToken(protectedHeader.typ) ? payload : yield* invalid
   })
 
-/** Whether the type in a token's header allows an access token; a header without a type does. */
+/** Checks the type in a token's header. A header without a type is accepted. */
 const isAccessToken = (typ: unknown): boolean =>
   typ === undefined || (typeof typ === "string" && types.has(typ.toLowerCase().replace(/^application\//, "")))
 
@@ -117,7 +117,7 @@ const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Pri
   })
 }
 
-/** The name that the issuer gives the subject (OpenID Connect Core, section 5.1), as far as it fits on a page. */
+/** The subject's name from the issuer (OpenID Connect Core, section 5.1), limited in length. */
 const nameOf = ({ name, preferred_username }: JWTPayload): string | undefined =>
   [name, preferred_username]
     .flatMap((claim) => (typeof claim === "string" && claim !== "" ? [claim] : []))[0]

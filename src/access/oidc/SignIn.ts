@@ -1,13 +1,13 @@
 /**
- * How users of the console sign in. What must stay true: the issuer is asked at most once in ten seconds, independent of the
- * requests that the service receives, and no request waits longer than the timeout for it.
+ * The ways in which users of the console sign in. What must stay true: the service requests the issuer's document at most once in
+ * ten seconds, independent of the requests that it receives, and no request waits longer than the timeout for it.
  */
 import { Clock, Context, Duration, Effect, Layer, Semaphore } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
 import { issuerTimeout, makeIssuerDocuments } from "./IssuerDocuments.ts"
 import type { SignInProvider, SignInWays } from "./SignInProvider.ts"
 
-// How soon it is noticed that the issuer is down, or is back.
+// A failure of the issuer is noticed within a minute, its recovery within ten seconds.
 const freshNanos = Duration.toNanosUnsafe("1 minute")
 const betweenAttemptsNanos = Duration.toNanosUnsafe("10 seconds")
 
@@ -15,7 +15,7 @@ export class SignIn extends Context.Service<
   SignIn,
   {
     readonly ways: Effect.Effect<SignInWays>
-    /** The origin of the issuer's token endpoint as it was last known, which the console's page may call. */
+    /** The last known origin of the issuer's token endpoint. The console's page may call it. */
     readonly tokenOrigin: Effect.Effect<string | undefined>
   }
 >()("licensing/access/oidc/SignIn") {
@@ -42,7 +42,7 @@ export class SignIn extends Context.Service<
   )
 }
 
-/** Makes an effect that fetches the issuer's endpoints; undefined if that fails. */
+/** Makes an effect that fetches the issuer's endpoints. It returns undefined if that fails. */
 const makeFetch = Effect.fnUntraced(function* (
   issuer: string,
   own: Pick<SignInProvider, "client_id" | "scope" | "parameters">
@@ -67,7 +67,7 @@ const makeCache = Effect.fnUntraced(function* (fetch: Effect.Effect<SignInProvid
   let isAvailable = false
   let triedAt: bigint | undefined
 
-  // A client that disconnects during an attempt must not end it: the next one begins ten seconds later.
+  // The attempt continues when its client disconnects: otherwise other requests would wait ten seconds for the next one.
   const ask = Effect.uninterruptible(
     Effect.gen(function* () {
       const now = yield* Clock.monotonicTimeNanos

@@ -1,4 +1,4 @@
-/** What the console needs to know about the OIDC issuer at which its users sign in. It is public, and contains no secret. */
+/** The facts about the OIDC issuer that the console needs for signing in. They are public and contain no secret. */
 import { Schema } from "effect"
 
 const SignInProvider = Schema.Struct({

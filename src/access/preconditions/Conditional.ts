@@ -1,6 +1,6 @@
 /**
  * The contract half of conditional changes (RFC 9110, section 13.1.1): with `If-Match`, a record is changed only if it still has
- * this ETag. An ETag covers what a PATCH of the record can change, so that use of a license does not refuse an edit of it.
+ * this ETag. An ETag covers the fields that a PATCH can change, so that an edit of a license succeeds while the license is used.
  */
 import { HttpApiMiddleware } from "effect/http-api"
 import { failures } from "../../contract/api/Failure.ts"

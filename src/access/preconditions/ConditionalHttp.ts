@@ -7,7 +7,7 @@ import { IfMatch, isIfMatch } from "./RecordTag.ts"
 
 const malformed = refuse(
   "BAD_REQUEST",
-  "If-Match is no entity tag: send the ETag of the record's last response as it is, with its quotes.",
+  "If-Match is not an entity tag: send the ETag of the record's last response unchanged, with its quotes.",
   "If-Match"
 )
 

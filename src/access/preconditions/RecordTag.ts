@@ -1,19 +1,20 @@
-/** Entity tags of records (RFC 9110, section 8.8.3), and the comparison with the tag that a caller gives. */
+/** Entity tags of records (RFC 9110, section 8.8.3), and their comparison with a caller's tags. */
 import { Context, Effect } from "effect"
 import { canonicalize, type Json } from "../../contract/api/CanonicalJson.ts"
 import { refuse } from "../../contract/api/Failure.ts"
 import { sha256 } from "../../platform/signing/Digest.ts"
 import { ifMatchPattern } from "./Conditional.ts"
+import { matchesEntityTag } from "./EntityTag.ts"
 
 /** A schema of the fields that a PATCH can change. */
 export interface Editable {
   readonly fields: { readonly [name: string]: unknown }
 }
 
-/** 128 bits: nobody finds two states of a record with one tag. */
+/** 128 bits, so that collisions cannot be found. */
 const tagBytes = 16
 
-/** The tag of a record's state, without what no PATCH changes: counters, computed values, `updated_at`. */
+/** The tag of a record's editable fields. Counters, computed values and `updated_at` do not change it. */
 export const recordTag = ({ fields }: Editable, record: object): string => {
   const values = record as { readonly [name: string]: Json | undefined }
   const state = Object.fromEntries(Object.keys(fields).map((name) => [name, values[name] ?? null]))
@@ -29,16 +30,13 @@ const tags = new RegExp(ifMatchPattern)
 export const isIfMatch = (text: string): boolean => tags.test(text)
 
 /**
- * Whether the record is in one of the states that the caller names. A weak tag is the same one: proxies that compress make tags
- * weak because the bytes differ, and ours name values.
+ * Whether the record is in one of the states that the caller names. Weak tags are accepted: a proxy that compresses responses makes
+ * tags weak because the bytes differ, but these tags depend on values only.
  */
-export const isUnchanged = (editable: Editable, record: object, ifMatch: string | undefined): boolean => {
-  if (ifMatch === undefined || ifMatch === "*") return true
-  const tag = recordTag(editable, record)
-  return ifMatch.split(",").some((part) => part.trim().replace(/^W\//, "") === tag)
-}
+export const isUnchanged = (editable: Editable, record: object, ifMatch: string | undefined): boolean =>
+  ifMatch === undefined || matchesEntityTag(ifMatch, recordTag(editable, record))
 
-/** The sentence of a refusal because the record has changed. */
+/** The message of a refusal because the record has changed. */
 export const changed =
   "The record was changed after it was read with this ETag: read it again, then send your change with its new ETag."
 

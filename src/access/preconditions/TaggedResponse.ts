@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import { type Editable, recordTag } from "./RecordTag.ts"
 
-/** Adds the ETag of the record to the response. A response that contains more than the record has it in a member. */
+/** Adds the ETag of the record to the response. `recordIn` selects the record from a response with other content. */
 export const withTag = <A extends object, E, R>(
   editable: Editable,
   response: Effect.Effect<A, E, R>,

@@ -1,6 +1,6 @@
 /**
- * Which rows belong to the products of a token, in SQL: the one place that knows it. A customer belongs to the products
- * of its licenses. No row ever changes its product, except that a customer's licenses come and go.
+ * SQL conditions that select the rows of a token's products. A customer belongs to the products of its licenses. All other rows
+ * keep their product.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import { columns, type Parameter } from "../../platform/postgres/driver/Parameters.ts"
@@ -10,7 +10,7 @@ type Condition = (sql: SqlClient.SqlClient, row: string, productIds: Parameter) 
 
 const byProduct: Condition = (sql, row, productIds) => sql`${sql.literal(row)}.product_id = ANY(${productIds}::text[])`
 
-/** OFFSET makes it one lookup for each row. Without it the planner may read all licenses of the products, for a hash table. */
+/** OFFSET forces one lookup per row. Without it the planner may read all licenses of the products into a hash table. */
 const byLicense =
   (column: string, id: string): Condition =>
   (sql, row, productIds) =>
@@ -28,7 +28,7 @@ const owned = {
   licenses: byProduct,
   customers: byLicense("customer_id", "id"),
   devices: byLicense("id", "license_id"),
-  // An export of a token for all products has none.
+  // `product_ids` is NULL for an export that a token for all products requested.
   report_exports: (sql, row, productIds) => sql`${sql.literal(row)}.product_ids <@ ${productIds}::text[]`
 } satisfies { readonly [table: string]: Condition }
 
@@ -37,7 +37,7 @@ export type OwnedTable = keyof typeof owned
 
 export const isOwnedTable = (table: string): table is OwnedTable => Object.hasOwn(owned, table)
 
-/** The condition that a row, by the table's alias, belongs to one of the products of a token. */
+/** The condition that a row belongs to one of the token's products. `row` is the table's alias. */
 export const ownedBy = (
   sql: SqlClient.SqlClient,
   table: OwnedTable,

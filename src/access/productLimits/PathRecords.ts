@@ -1,4 +1,4 @@
-/** The records that the path of an operation names, and whether a token for some products can call the operation at all. */
+/** The records in the path of an operation, and whether a token for some products can call the operation. */
 import { Context } from "effect"
 import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { pathTablesOf } from "../../contract/api/Requests.ts"
@@ -17,7 +17,7 @@ export const pathRecords = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.T
   return { named, isOwned: named.length > 0 && named.length === tables.length }
 }
 
-/** Whether a token for some products reaches anything of the operation, if it has its scopes. */
+/** Whether a token for some products that has the required scopes can call the operation. */
 export const reachesProducts = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): boolean => {
   const reach = Context.get(endpoint.annotations, ProductReach)
   if (reach === "path") return pathRecords(endpoint, group).isOwned

@@ -1,7 +1,7 @@
 /**
- * Rate limits. Every node counts on its own, in memory: a limit costs no look-up, counts from zero after a restart, and n nodes
- * together admit at most n times as much. What must stay true: a failed credential is counted by its client's address alone,
- * without the database, and a valid credential is never refused because of the failures of others.
+ * Rate limits. Each node counts in memory: a limit needs no look-up and restarts from zero with the node, and n nodes together admit
+ * at most n times as much. What must stay true: a failed credential is counted by its client's address alone, without the
+ * database, and a valid credential is never refused because of failed ones.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
@@ -20,15 +20,15 @@ export class RateLimits extends Context.Service<
   RateLimits,
   {
     /**
-     * Counts a runtime request by license and address, and an activation by license alone, too. Returns undefined if it is
+     * Counts a runtime request by license and address, and an activation also by license alone. Returns undefined if the request is
      * admitted. A plain function, for callers outside a fiber.
      */
     runtime(call: RuntimeRequest, request: RequestContext, nowMillis: number): Refusal<"RATE_LIMITED"> | undefined
     /** Counts a management request of an API key or OIDC subject. */
     management(actorId: string): Limited
-    /** Counts a trial that is started without a license key, by address, within the limit of activations. */
+    /** Counts a trial that is started without a license key, by address. The limit is that of activations. */
     readonly trial: Limited
-    /** Counts a failed credential. Fails if there were too many; otherwise the caller sends the credential's own refusal. */
+    /** Counts a failed credential. Fails if there were too many; otherwise the caller refuses the credential. */
     readonly failure: Limited
   }
 >()("licensing/access/rateLimits/RateLimits") {
@@ -59,18 +59,18 @@ export class RateLimits extends Context.Service<
   )
 }
 
-/** Logs the last failure before the limit: either an attacker is guessing, or a forgotten client has an old credential. */
+/** Logs the last failure before the limit. Either an attacker is guessing, or a client has an old credential. */
 const logLastFailure = Effect.withFiber<void>((fiber) => {
   const { clientAddress, limits } = fiber.getRef(RequestContext)
   return limits?.at(-1)?.remaining === 0
-    ? Effect.logWarning("An address sends many credentials that fail.", { address: clientAddress ?? "unknown" })
+    ? Effect.logWarning("Many credentials from one address failed.", { address: clientAddress ?? "unknown" })
     : Effect.void
 })
 
-/** Counts a request for a key and records the limit's state in the request's context; a refusal if the limit is reached. */
+/** Counts a request for a key and records the limit's state in the request's context. Returns a refusal above the limit. */
 type Limit = (request: RequestContext, nowMillis: number, key: string) => Refusal<"RATE_LIMITED"> | undefined
 
-/** What each limit counts, as its refusal names it. */
+/** The things that each limit counts, as named in its refusal. */
 const counted = {
   runtime: "requests",
   activation: "activations",
@@ -106,8 +106,8 @@ const countWith = (
   })
 
 /**
- * The part of an address that is counted: a whole IPv4 address, or the first 64 bits of an IPv6 address, because a host can choose
- * the other 64. All requests without an address are counted together.
+ * The part of an address that is counted: the whole of an IPv4 address, or the first 64 bits of an IPv6 address, because a host can
+ * choose the other 64. All requests without an address are counted together.
  */
 const networkOf = (address = ""): string => (address.includes(":") ? prefixOf(address) : address)
 

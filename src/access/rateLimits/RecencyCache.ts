@@ -1,14 +1,14 @@
 /**
  * A bounded map that evicts entries that were not used recently. It has two generations: when the young generation is full, it
- * replaces the old one, whose entries are evicted. The alternative, deleting the oldest entry of one Map for each new entry,
- * takes 30 µs, because finding the first entry of a Map skips the slots of all entries deleted before.
+ * replaces the old one, whose entries are evicted. Deleting the oldest entry of one Map for each new entry would take 30 µs,
+ * because finding the first entry of a Map skips the slots of all deleted entries.
  */
 
 export interface RecencyCache<A> {
   get(key: string): A | undefined
   set(key: string, value: A): void
   delete(key: string): void
-  /** Replaces the old generation with the young one, before that is full. */
+  /** Replaces the old generation with the young one before the young one is full. */
   advance(): void
   size(): number
 }

@@ -1,21 +1,21 @@
 /**
- * Counts events within the last minute, for many keys and in bounded memory. Counts are per second, so events leave the window
- * with a precision of one second, and a key without events for a minute has its full allowance again.
+ * Counts events of the last minute for many keys, in bounded memory. Counts are per second, so events leave the window with a
+ * precision of one second. A key without events for a minute has its full allowance again.
  */
 import { makeRecencyCache } from "./RecencyCache.ts"
 
 /** Length of the window. */
 const windowSeconds = 60
 
-/** Keys counted at once; beyond them the least recently used half is evicted and starts again from zero. */
+/** Keys counted at the same time. Beyond this number the least recently used half is evicted and starts again from zero. */
 const keysMax = 50_000
 
 interface WindowState {
   /** Whether the event is within the limit. Refused events are not counted. */
   readonly admitted: boolean
-  /** How many more would be admitted now. */
+  /** The number of further events that would be admitted now. */
   readonly remaining: number
-  /** Whole seconds, rounded up, until at least one more is admitted than now. */
+  /** Whole seconds, rounded up, until at least one more event than now is admitted. */
   readonly resetSeconds: number
 }
 
@@ -39,7 +39,7 @@ export const makeSlidingWindow = (limit: number, entriesMax: number = keysMax): 
   let advancedAt = 0
 
   const countOf = (key: string, second: number): KeyCount => {
-    // The evicted entries had no event for at least a window.
+    // The evicted entries had no event for at least the length of the window.
     if (second - advancedAt >= windowSeconds || second < advancedAt) {
       keys.advance()
       advancedAt = second

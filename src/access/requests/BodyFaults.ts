@@ -1,17 +1,16 @@
 /**
- * The first faults of a body, as many as a refusal tells. The schema library finds either the first fault or all, and all faults
- * of 10,000 fields take a hundred times as long as parsing them. So a body is decoded up to its first fault, and only the
- * faulty ones come here, where they are decoded part by part.
+ * Finds the first faults of a body, as many as a refusal lists. The schema library finds either the first fault or all, and finding
+ * all faults of 10,000 fields takes a hundred times as long as parsing them. So a body is decoded up to its first fault, and then
+ * decoded again here, part by part. The parts before a known first fault are valid, so the search begins there.
  *
- * The parts that were decoded before the first fault have none: where its place is known, the search begins there.
- *
- * What must stay true: no list that is longer than its schema allows is decoded item by item, and once there are enough
- * faults nothing more is decoded.
+ * What must stay true: a list that is longer than its schema allows is not decoded item by item, and decoding ends as soon as there
+ * are enough faults.
  */
 import { Cause, Exit, Option, Schema, SchemaAST, SchemaIssue } from "effect"
+import { memoize } from "effect/Function"
 import { type Fault, faultsMax, faultsOf, missing, type Path, takes, unknownField, wrongType } from "./RequestFaults.ts"
 
-/** Finds the first faults of a body, of which the decoder's is known or not; faults of the JSON are found before all others. */
+/** Finds the first faults of a body; faults of the JSON come first. `first` is the path of the decoder's first fault, if known. */
 export const firstFaults = (ast: SchemaAST.AST, body: unknown, first: Path = []): ReadonlyArray<Fault> => {
   const found: Array<Fault> = []
   jsonFaults(ast, body, [], found)
@@ -19,7 +18,7 @@ export const firstFaults = (ast: SchemaAST.AST, body: unknown, first: Path = [])
   return found.slice(0, faultsMax)
 }
 
-/** The place of a decoder's first fault. */
+/** The path of a decoder's first fault. */
 export const placeOf = (issue: SchemaIssue.Issue): Path => {
   switch (issue._tag) {
     case "Pointer":
@@ -78,8 +77,8 @@ const jsonFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array
 }
 
 /**
- * Adds values that are not allowed, missing fields, and violations of rules over several fields. `first` is the place of the
- * decoder's first fault from here on: it decodes a list item by item, so that the items before have none.
+ * Adds invalid values, missing fields, and violations of rules over several fields. `first` is the path of the decoder's first fault
+ * within this value: the decoder reads lists in order, so the items before are valid.
  */
 const valueFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array<Fault>, first: Path = []): void => {
   if (found.length >= faultsMax) return
@@ -107,7 +106,7 @@ const valueFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Arra
       valueFaults(list.item, list.items[index], [...path, index], found, index === begin ? first.slice(1) : [])
   }
   const isWhole = struct === undefined && list === undefined
-  // The rules over several parts mean nothing while a part is faulty.
+  // The rules over several parts apply only if each part is valid.
   if (isWhole || (part.checks !== undefined && found.length === before)) found.push(...wholeFaults(ast, value, path))
 }
 
@@ -115,7 +114,7 @@ interface Members {
   readonly [name: string]: unknown
 }
 
-/** The part of a union that takes objects or lists, where it is the only one; otherwise the schema itself. */
+/** The only member of a union that accepts this object or list; otherwise the schema itself. */
 const partFor = (ast: SchemaAST.AST, value: unknown): SchemaAST.AST => {
   if (!SchemaAST.isUnion(ast) || ast.encoding !== undefined || typeof value !== "object" || value === null) return ast
   const taking = ast.types.filter((type) => takes(type, value))
@@ -128,16 +127,10 @@ const structOf = (ast: SchemaAST.AST, value: unknown) =>
     ? { fields: ast.propertySignatures, types: typesOf(ast), members: value as Members }
     : undefined
 
-const types = new WeakMap<SchemaAST.Objects, ReadonlyMap<PropertyKey, SchemaAST.AST>>()
-
 /** The fields' schemas by name. */
-const typesOf = (ast: SchemaAST.Objects): ReadonlyMap<PropertyKey, SchemaAST.AST> => {
-  const existing = types.get(ast)
-  if (existing !== undefined) return existing
-  const byName = new Map(ast.propertySignatures.map(({ name, type }) => [name, type]))
-  types.set(ast, byName)
-  return byName
-}
+const typesOf = memoize(
+  ({ propertySignatures }: SchemaAST.Objects) => new Map(propertySignatures.map(({ name, type }) => [name, type]))
+)
 
 /** A value that is decoded item by item. */
 const listOf = (ast: SchemaAST.AST, value: unknown) => {
@@ -171,15 +164,9 @@ const wholeFaults = (ast: SchemaAST.AST, value: unknown, path: Path): ReadonlyAr
   return error === undefined ? [] : faultsOf(error.issue, path, value)
 }
 
-type Decoder = (value: unknown) => Exit.Exit<unknown, Schema.SchemaError>
-
-const decoders = new WeakMap<SchemaAST.AST, Decoder>()
-
-const decoderOf = (ast: SchemaAST.AST): Decoder => {
-  const existing = decoders.get(ast)
-  if (existing !== undefined) return existing
-  const schema = Schema.make<Schema.Codec<unknown, unknown>>(ast)
-  const decoder = Schema.decodeUnknownExit(schema, { errors: "all", onExcessProperty: "error" })
-  decoders.set(ast, decoder)
-  return decoder
-}
+const decoderOf = memoize((ast: SchemaAST.AST) =>
+  Schema.decodeUnknownExit(Schema.make<Schema.Codec<unknown, unknown>>(ast), {
+    errors: "all",
+    onExcessProperty: "error"
+  })
+)

@@ -1,7 +1,6 @@
 /**
  * The server half of `Intake`: checks the announced size and the type of a body before the caller is authenticated. The body is
- * read at its first use, after the caller was authenticated, and up to the limit. It is read once; later readers get the cached
- * bytes.
+ * read afterwards, at its first use and up to the limit. Later readers get the cached bytes.
  */
 import type { IncomingMessage } from "node:http"
 import { ByteSize, Context, Effect, Layer } from "effect"
@@ -15,7 +14,7 @@ const tooLarge = (bytesMax: number) =>
 type BodyRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE">
 type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
 
-/** Admits requests whose body is JSON of at most the operation's `BodyBytesMax`; operations without a body check its size only. */
+/** Admits requests whose body is JSON of at most the operation's `BodyBytesMax`. For operations without a body, checks the size only. */
 export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) => {
   const bytesMax = Context.get(endpoint.annotations, BodyBytesMax)
   return endpoint.payload.size > 0 ? takeBody(handler, bytesMax) : Effect.andThen(checkSize(bytesMax), handler)
@@ -67,8 +66,8 @@ const announce = (request: HttpServerRequest.HttpServerRequest, body: Effect.Eff
 }
 
 /**
- * Reads a body with a known length, which Node enforces. Nearly every body is one chunk that has already arrived, so the overhead
- * of the platform's stream reading is not needed.
+ * Reads a body with a known length, which Node enforces. Most bodies are one chunk that has already arrived, so this avoids the
+ * overhead of a stream.
  */
 const readWhole = (source: IncomingMessage & { readonly [cachedBody]?: Buffer }): Effect.Effect<Buffer> =>
   source[cachedBody] === undefined
@@ -79,7 +78,7 @@ const readWhole = (source: IncomingMessage & { readonly [cachedBody]?: Buffer })
       })
     : Effect.succeed(source[cachedBody])
 
-/** Calls back with the body, or never if it will not be complete. Returns a function that stops listening. */
+/** Calls back with the complete body; never, if the connection ends first. Returns a function that stops listening. */
 export const onBody = (source: IncomingMessage, onRead: (bytes: Buffer) => void): (() => void) => {
   const chunks: Array<Buffer> = []
   const onData = (chunk: Buffer) => void chunks.push(chunk)
@@ -94,7 +93,7 @@ export const onBody = (source: IncomingMessage, onRead: (bytes: Buffer) => void)
   return stop
 }
 
-/** Stores a body that was already read with its request, where `Intake` finds it. */
+/** Stores a body that was already read in its request, where `Intake` finds it. */
 export const cacheBody = (source: IncomingMessage, bytes: Buffer): void => {
   Object.defineProperty(source, cachedBody, { value: bytes })
 }
@@ -116,7 +115,7 @@ export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Ef
 
 /**
  * Makes later readers of the request's body use these bytes. Own properties hide the getters that would read it from the socket.
- * An object with the request as its prototype would work, too, but V8 rebuilds an object that becomes a prototype.
+ * The request is not used as a prototype instead, because V8 rebuilds an object that becomes a prototype.
  */
 const replaceReaders = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer): void => {
   Object.defineProperty(request, cachedBody, { value: bytes })

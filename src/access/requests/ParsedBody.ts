@@ -1,4 +1,4 @@
-/** The body of a request as JSON, checked and parsed once for all that read it: a body of 256 KiB takes a millisecond or two. */
+/** The body of a request as JSON. It is checked and parsed once for all readers: a body of 256 KiB takes a millisecond or two. */
 import { Effect, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { bodyFault, type JsonFault, parseBody } from "../../contract/api/json/JsonText.ts"
@@ -9,13 +9,13 @@ const property = Symbol("licensing/access/requests/ParsedBody")
 interface Read {
   readonly bytes: Buffer
   readonly fault: JsonFault | undefined
-  /** Absent until it is needed: the framework parses nearly every body by itself. */
+  /** Absent until it is needed: the framework parses most bodies itself. */
   parsed?: Result.Result<unknown, JsonFault>
 }
 
 type Request = HttpServerRequest.HttpServerRequest & { readonly [property]?: Read }
 
-/** Checks the body of a request, which may have so many values. */
+/** Checks the body of a request, which may have at most `valuesMax` values. */
 export const readBody = (valuesMax: number) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request: Request) => {
     const existing = request[property]

@@ -1,9 +1,9 @@
 /**
- * Maps a schema's issues to the contract's errors: the code, the field, and one helpful sentence.
+ * Maps a schema's issues to the contract's errors: the code, the field, and a sentence.
  *
- * A value of the wrong JSON type, null included, and an unknown field are faults of the JSON (400); a value of the right type
- * that is not allowed, and a missing field, are faults of validation (422). The messages come from the schema alone: they
- * never repeat a value of the request.
+ * A value of the wrong JSON type (null included) and an unknown field are faults of the JSON (400). An invalid value of the right
+ * type and a missing field are faults of validation (422). The messages come from the schema alone, and never repeat a value of the
+ * request.
  */
 import { SchemaAST, SchemaIssue } from "effect"
 import { type FaultDetail, type Refusal, refuse } from "../../contract/api/Failure.ts"
@@ -21,8 +21,8 @@ export interface Fault {
 export const faultsMax = 10
 
 /**
- * The refusal for a body that its schema rejects: a fault of the JSON takes precedence over all others, and gives the code, the
- * message and the detail. The details have the other faults, too.
+ * The refusal for a body that its schema rejects. Faults of the JSON come first. The first fault gives code, message and detail; the
+ * details list all faults.
  */
 export const bodyRefusal = (found: ReadonlyArray<Fault>): Refusal<"INVALID_JSON"> | Refusal<"VALIDATION_ERROR"> => {
   const faults = found.toSorted((a, b) => Number(isValid(a)) - Number(isValid(b)))
@@ -47,7 +47,7 @@ export const unknownFieldsRefusal = (names: ReadonlyArray<string>): Refusal<"INV
         names.slice(0, faultsMax).map((name) => fieldDetail(unknownField([name])))
       )
 
-/** The refusal for query parameters that the operation does not know, or that their schema rejects. */
+/** The refusal for unknown or invalid query parameters. */
 export const queryRefusal = (
   unknown: ReadonlyArray<string>,
   known: ReadonlyArray<string>,
@@ -75,7 +75,7 @@ const parameterDetail = ({ path, problem }: Fault, query: unknown): FaultDetail 
   }
 }
 
-/** The first detail of each path; the very first gives the message and the detail. */
+/** A refusal with the first fault of each path. The first of them gives the message and the detail. */
 const refusalOf = <const C extends "INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR">(
   code: C,
   faults: ReadonlyArray<FaultDetail>
@@ -88,7 +88,7 @@ const refusalOf = <const C extends "INVALID_JSON" | "INVALID_QUERY" | "VALIDATIO
 
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** What the schema expects, as the end of a sentence. The values of an enumeration are listed. */
+/** The expectation of a schema, as the end of a sentence. The values of an enumeration are listed. */
 const expectation = (issue: SchemaIssue.Issue): string => {
   const literals = "ast" in issue ? literalsOf(SchemaAST.toEncoded(issue.ast as SchemaAST.AST)) : undefined
   if (literals !== undefined && literals.length > 0) return `expected one of: ${literals.join(", ")}`
@@ -96,7 +96,7 @@ const expectation = (issue: SchemaIssue.Issue): string => {
   return message.charAt(0).toLowerCase() + message.slice(1).replace(/\.$/, "")
 }
 
-/** The values of a schema that takes only these, or undefined. */
+/** The values of an enumeration; undefined for other schemas. */
 const literalsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
   if (ast._tag === "Null") return []
   if (ast._tag === "Literal") return [String(ast.literal)]
@@ -105,7 +105,7 @@ const literalsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
   return members.includes(undefined) ? undefined : members.flatMap((values) => values ?? [])
 }
 
-/** The faults that an issue of a schema has, with the value at a path. */
+/** The faults of an issue, for the value at a path. */
 export const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): ReadonlyArray<Fault> => {
   switch (issue._tag) {
     case "Pointer":
@@ -131,7 +131,7 @@ export const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): 
 
 const member = (value: unknown, key: PropertyKey): unknown => (value as Record<PropertyKey, unknown> | undefined)?.[key]
 
-/** A rule over several fields reports the faulty one with a path of its own. */
+/** A rule over several fields reports the path of the faulty one. */
 const filterFaults = (issue: SchemaIssue.Filter, path: Path, value: unknown) =>
   issue.issue._tag === "Pointer" || issue.issue._tag === "Composite"
     ? faultsOf(issue.issue, path, value)
@@ -149,7 +149,7 @@ const unionFaults = (issue: SchemaIssue.AnyOf, path: Path, value: unknown): Read
 const typeFault = (issue: SchemaIssue.InvalidType | SchemaIssue.AnyOf, path: Path, value: unknown): Fault =>
   takes(issue.ast, value) ? invalid(issue, path) : wrongType(issue.ast, path)
 
-/** The fault of a value whose JSON type a schema does not take. */
+/** The fault of a value with the wrong JSON type. */
 export const wrongType = (ast: SchemaAST.AST, path: Path): Fault => ({
   code: "INVALID_JSON",
   path,

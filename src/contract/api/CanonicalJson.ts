@@ -17,7 +17,7 @@ export type Json =
 /**
  * The canonical text of a value: members sorted by UTF-16 code units, numbers and strings as ECMAScript writes them, no
  * whitespace. Throws a TypeError, which is a defect of the caller, on NaN, infinities, lone surrogates, bigints,
- * undefined array items, and on objects other than plain records (a Date or Map would silently lose its content).
+ * undefined array items, and objects other than plain records (a Date or Map would silently lose its content).
  */
 export const canonicalize = (value: Json): string => {
   switch (typeof value) {
@@ -37,7 +37,7 @@ export const canonicalize = (value: Json): string => {
   }
 }
 
-// No character needs an escape: for most texts this one scan is enough (29 ns for a short one; JSON.stringify takes 51 ns).
+// Most texts need no escapes, and this one scan is enough: 29 ns for a short text, while JSON.stringify takes 51 ns.
 const unescaped = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
 const text = (value: string): string => {
@@ -46,7 +46,7 @@ const text = (value: string): string => {
   return JSON.stringify(value)
 }
 
-/** The cached JSON of a list that many responses contain. A symbol property: iterating the list does not show it. */
+/** The cached JSON of a list that many responses contain. It is a symbol property, so iterating the list skips it. */
 const cachedText = Symbol("cachedText")
 
 interface CachedText {

@@ -1,10 +1,10 @@
 /**
- * Tables as CSV (RFC 4180) in UTF-8. A spreadsheet runs a text that begins like a formula, so such texts get a leading apostrophe,
- * which makes the spreadsheet show them as text. Numbers are unchanged.
+ * Tables as CSV (RFC 4180) in UTF-8. A spreadsheet evaluates text that looks like a formula, so such text gets a leading apostrophe.
+ * Numbers are unchanged.
  */
 import { canonicalize, type Json } from "./CanonicalJson.ts"
 
-/** What a cell shows: null and undefined leave it empty. */
+/** The content of a cell. Null and undefined leave it empty. */
 export type Cell = Json | undefined
 
 export const lineEnd = "\r\n"
@@ -25,7 +25,7 @@ const cell = (value: Cell): string => {
   return quoted(withoutFormula(typeof value === "string" ? value : canonicalize(value)))
 }
 
-/** One line with its line end. A loop, because exports write millions of lines: it is a fifth faster than `map` and `join`. */
+/** One line with its line end. Exports write millions of lines, and this loop is a fifth faster than `map` and `join`. */
 export const csvLine = (cells: ReadonlyArray<Cell>): string => {
   let line = cell(cells[0])
   for (let index = 1; index < cells.length; index++) line += `,${cell(cells[index])}`

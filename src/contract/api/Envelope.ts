@@ -17,7 +17,7 @@ export const Data = <S extends Schema.Constraint>(schema: S) =>
     })
   )
 
-/** What `page_info` also has if the request has include_total=true. */
+/** The additional members of `page_info` in a response to include_total=true. */
 const total = {
   total: Schema.optionalKey(
     Schema.Number.check(Schema.isInt()).annotate({

@@ -75,7 +75,7 @@ export const statuses = {
 
 export type Code = keyof typeof statuses
 
-/** Refusals of these statuses are signed for a request whose license key is right; 401, 429 and 5xx are not. */
+/** If the license key is valid, refusals with these statuses are signed. Refusals with 401, 429 and 5xx are never signed. */
 const signedStatuses = new Set<number>([400, 403, 404, 409, 422])
 
 export const isSignedStatus = (status: number): boolean => signedStatuses.has(status)

@@ -27,7 +27,7 @@ interface Fields {
   readonly detail?: string
   /** Every wrong field of a body or query that was refused. */
   readonly details?: ReadonlyArray<FaultDetail>
-  /** What explains a runtime operation's refusal; absent if the license key was not found right. */
+  /** The facts that explain a runtime operation's refusal. Absent unless the license key is valid. */
   readonly facts?: RefusalFacts
   /** Set if an event records the refusal. */
   readonly isRecorded?: boolean
@@ -65,7 +65,7 @@ export const refuse = <const C extends Code>(
 /** Characters of an unknown id in a message: a path may contain an id of any length. */
 const idLengthMax = 64
 
-/** The message of a refusal because no record of this kind has the id. */
+/** The message for an id that no record of this kind has. */
 export const unknownId = (noun: string, id: string): string => {
   const shown = id.length > idLengthMax ? `${id.slice(0, idLengthMax).toWellFormed()}…` : id
   return `No ${noun} has the id ${shown}: use the id of an existing ${noun.replace(/ of the .*/, "")}.`
@@ -74,10 +74,10 @@ export const unknownId = (noun: string, id: string): string => {
 export const refuseUnknownId = (noun: string, id: string, detail = "id"): Refusal<"NOT_FOUND"> =>
   refuse("NOT_FOUND", unknownId(noun, id), detail)
 
-/** The sentence of refusals while a customer is being erased. */
+/** The message of refusals while a customer is being erased. */
 export const isErasing = "The customer is being erased: send the request again when that is done."
 
-/** The refusal of a change of what belongs to a customer that is being erased. */
+/** Refuses a change to the records of a customer that is being erased. */
 export const refuseErasing = (detail: string): Refusal<"CONFLICT"> =>
   refuse("CONFLICT", isErasing, detail, { isTemporary: true })
 

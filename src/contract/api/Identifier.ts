@@ -1,5 +1,5 @@
 /**
- * Ids: a prefix that names the kind and a ULID, so that rows created one after another are adjacent in an index.
+ * Ids: a prefix for the kind and a ULID. Rows created one after another are adjacent in an index.
  * A path id may be any text: an unknown id is "not found", even if it is malformed.
  */
 import { Context, Effect, Layer } from "effect"

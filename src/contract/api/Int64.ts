@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 
-/** An integer between bounds. Both checks have one message, because a number beyond the limits is no safe integer either. */
+/** An integer between bounds. Both checks have the same message: a number beyond 2^53 - 1 fails the first, too. */
 export const integer = (minimum: number, maximum: number) => {
   const expected = `an integer from ${minimum} to ${maximum}`
   return Schema.Number.check(Schema.isInt({ expected }), Schema.isBetween({ minimum, maximum }, { expected }))

@@ -12,10 +12,10 @@ const utf8 = new TextEncoder()
 
 export type Metadata = { readonly [key: string]: Schema.Json }
 
-/** What a walk over a metadata object has found. */
+/** Counters of a walk over a metadata object. */
 interface Walk {
   keys: number
-  /** No fewer than the object has as JSON: every character counts as an escape, every number as the longest one. */
+  /** An upper bound of the size as JSON: every character counts as an escape, every number as the longest number. */
   bytes: number
 }
 
@@ -24,7 +24,7 @@ const scalarBytes = 26
 /** Quotes, a colon and a comma. */
 const punctuationBytes = 4
 
-/** What is wrong with a metadata object, or undefined. Depth is bounded before anything recurses further. */
+/** The fault of a metadata object, or undefined. The depth is checked before each recursion. */
 const metadataFault = (metadata: Metadata): string | undefined => {
   const walk: Walk = { keys: 0, bytes: 0 }
   return (
@@ -36,26 +36,14 @@ const metadataFault = (metadata: Metadata): string | undefined => {
 }
 
 const valueFault = (value: unknown, depth: number, walk: Walk): string | undefined => {
-  switch (typeof value) {
-    case "string":
-      walk.bytes += value.length * escapeBytes + punctuationBytes
-      return isStorable(value) ? undefined : "texts without NUL characters and lone surrogates"
-    case "number":
-      walk.bytes += scalarBytes
-      return Number.isFinite(value) ? undefined : "finite numbers"
-    case "boolean":
-      walk.bytes += scalarBytes
-      return undefined
-    case "object":
-      return value === null ? scalar(walk) : partsFault(value, depth, walk)
-    default:
-      return "JSON values"
+  if (typeof value === "object" && value !== null) return partsFault(value, depth, walk)
+  if (typeof value === "string") {
+    walk.bytes += value.length * escapeBytes + punctuationBytes
+    return isStorable(value) ? undefined : "texts without NUL characters and lone surrogates"
   }
-}
-
-const scalar = (walk: Walk) => {
   walk.bytes += scalarBytes
-  return undefined
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : "finite numbers"
+  return value === null || typeof value === "boolean" ? undefined : "JSON values"
 }
 
 const partsFault = (value: object, depth: number, walk: Walk): string | undefined => {
@@ -80,7 +68,7 @@ const partsFault = (value: object, depth: number, walk: Walk): string | undefine
 
 const isJson = Schema.is(Schema.Json)
 
-/** A key whose value is no JSON is named; that precedes every limit. */
+/** Names the keys whose values are not JSON. This fault takes precedence over every limit. */
 const metadataIssue = (metadata: Metadata): Schema.FilterOutput => {
   const fault = metadataFault(metadata)
   if (fault === undefined) return undefined
@@ -91,8 +79,8 @@ const metadataIssue = (metadata: Metadata): Schema.FilterOutput => {
 }
 
 /**
- * One walk checks the whole object. As a record, whose members the schema library decodes and copies one by one, an object of
- * 64 keys took four times as long.
+ * One walk checks the whole object. With `Schema.Record`, which decodes and copies each member, an object of 64 keys took four
+ * times as long.
  */
 export const Metadata = Schema.declare(
   (value: unknown): value is Metadata => typeof value === "object" && value !== null && !Array.isArray(value),

@@ -1,6 +1,6 @@
 /**
- * IP networks in settings and API keys. IPv4-mapped IPv6 networks become IPv4 networks, as client addresses do before
- * they are compared.
+ * IP networks in settings and API keys. IPv4-mapped IPv6 networks become IPv4 networks, because client addresses are
+ * converted in the same way before the comparison.
  */
 import { Option, Result } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"

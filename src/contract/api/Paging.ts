@@ -44,7 +44,7 @@ export const newestFirst = "-created_at"
 /** A position in a list: the row after which the next page begins. */
 export interface Keyset {
   readonly sort: string
-  /** The row's field by which the list is sorted: milliseconds of an instant, `infinity` where a row has none, or text. */
+  /** The row's value of the sort field: text, or an instant in milliseconds, or `infinity` for a row without one. */
   readonly value: string
   readonly id: string
 }
@@ -52,7 +52,7 @@ export interface Keyset {
 const encodeKeyset = ({ id, sort, value }: Keyset): string =>
   Base64Url.encode(sort === newestFirst ? `${value}.${id}` : `${sort} ${id} ${value}`)
 
-const decodeKeyset = (text: string): Keyset | undefined => {
+export const keysetOf = (text: string): Keyset | undefined => {
   const plain = Result.getOrElse(Base64Url.decodeString(text), () => "")
   const newest = /^(\d{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(plain)
   if (newest !== null) return { sort: newestFirst, value: newest[1]!, id: newest[2]! }
@@ -71,7 +71,7 @@ const cursorOf = (isTaken: (keyset: Keyset) => boolean) =>
         Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
         {
           decode: SchemaGetter.transformEffect((text: string) => {
-            const keyset = decodeKeyset(text)
+            const keyset = keysetOf(text)
             return keyset === undefined || !isTaken(keyset)
               ? fault("Expected the next_cursor of an earlier response")
               : Effect.succeed(keyset)
@@ -104,19 +104,6 @@ export const pageQuery = {
   cursor: Schema.optionalKey(cursorOf(({ sort }) => sort === newestFirst))
 }
 
-/** The query parameters of a list: its page, its sort, the time of creation, whether it is counted, and its own filters. */
-const listFields = <const S extends Sorts, F extends Schema.Struct.Fields>(sorts: S, filters: F) => ({
-  limit: Schema.optionalKey(Limit),
-  cursor: Schema.optionalKey(cursorOf(() => true)),
-  sort: Schema.optionalKey(
-    Schema.Literals(Object.keys(sorts).flatMap((field) => [field, `-${field}`]) as ReadonlyArray<SortOf<S>>)
-  ),
-  created_after: Schema.optionalKey(Timestamp),
-  created_before: Schema.optionalKey(Timestamp),
-  include_total: Schema.optionalKey(Schema.Literals(["true", "false"])),
-  ...filters
-})
-
 /** The query parameter `expand`: the records that each row of a list is returned with. */
 export const expandOf = <const Name extends string>(expandable: ReadonlyArray<Name>, note = "") =>
   Schema.String.annotate({
@@ -135,9 +122,19 @@ export const expandOf = <const Name extends string>(expandable: ReadonlyArray<Na
       })
     )
 
-/** The query of a list. A cursor of another sort is refused. */
+/** The query of a list with filters of its own. A cursor of another sort is refused. */
 export const listQuery = <const S extends Sorts, F extends Schema.Struct.Fields>(sorts: S, filters: F) =>
-  Schema.Struct(listFields(sorts, filters)).check(Schema.makeFilter(cursorFault(sorts)))
+  Schema.Struct({
+    limit: Schema.optionalKey(Limit),
+    cursor: Schema.optionalKey(cursorOf(() => true)),
+    sort: Schema.optionalKey(
+      Schema.Literals(Object.keys(sorts).flatMap((field) => [field, `-${field}`]) as ReadonlyArray<SortOf<S>>)
+    ),
+    created_after: Schema.optionalKey(Timestamp),
+    created_before: Schema.optionalKey(Timestamp),
+    include_total: Schema.optionalKey(Schema.Literals(["true", "false"])),
+    ...filters
+  }).check(Schema.makeFilter(cursorFault(sorts)))
 
 /** The fault of a cursor that does not belong to the list's sort. */
 const cursorFault =
@@ -150,7 +147,7 @@ const cursorFault =
     return fits ? undefined : { path: ["cursor"], issue }
   }
 
-/** The year 0. PostgreSQL refuses an instant that is much earlier. */
+/** The year 0. PostgreSQL refuses instants that are much earlier. */
 const earliestMillis = -62_167_219_200_000
 
 const isInstantText = (text: string): boolean => /^-?\d{1,15}$/.test(text) && Number(text) >= earliestMillis
@@ -202,4 +199,3 @@ export const pageOf = <A extends { readonly id: string; readonly created_at: num
 
 export const nextCursorOf = (page: Page<unknown>): string | null =>
   page.next === undefined ? null : encodeKeyset(page.next)
-export const keysetOf = decodeKeyset

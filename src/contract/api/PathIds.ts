@@ -1,6 +1,5 @@
 /**
- * Looks up whether a path's id exists. It is needed if the body is invalid: an unknown id is refused before a fault in
- * the body.
+ * Looks up a path's id if the body is invalid, because an unknown id is reported before a fault in the body.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

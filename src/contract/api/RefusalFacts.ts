@@ -1,4 +1,4 @@
-/** The facts in a signed refusal, beside its code and message: a client can tell them from a forgery and show them. */
+/** The facts in a signed refusal, in addition to code and message. A client can verify and show them. */
 import { Schema } from "effect"
 import { Count } from "./Int64.ts"
 

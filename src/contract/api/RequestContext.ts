@@ -10,16 +10,16 @@ export interface RateLimitState {
   readonly name: string
   readonly perMinute: number
   readonly remaining: number
-  /** Seconds until more is admitted. */
+  /** Seconds until the limit admits more requests. */
   readonly resetSeconds: number
 }
 
-/** Facts about a call with a license key, collected while it is handled, for the record of refused calls. */
+/** Facts about a call with a license key, for the activities feed. */
 export interface RuntimeCall {
   readonly licenseId: string
   /** The name of the operation in its group. */
   readonly operation: string
-  /** What identifies the device. Used for a look-up and never stored. */
+  /** The device's identity. It is used for a look-up and never stored. */
   binding?: { readonly kind: string; readonly key: string }
   /** SHA-256 of a lease token. */
   leaseTokenHash?: string
@@ -31,7 +31,7 @@ export interface RequestContext {
   readonly requestId: string
   /** The client's address; behind a trusted proxy, the address that the proxy saw. */
   readonly clientAddress: string | undefined
-  /** Added during admission, read when the response headers are made. If the request is rate limited, the last one refused it. */
+  /** Set during admission, for the response headers. If the request is refused, the last entry is the limit that refused it. */
   limits?: Array<RateLimitState>
   /** The code of the refusal: set when the refusal is encoded, counted when the response is sent. */
   refused?: Code

@@ -21,7 +21,7 @@ export const BodyValuesMax = Context.Reference<number>("licensing/contract/api/B
   defaultValue: () => valuesMaxDefault
 })
 
-/** Refuses bodies whose announced size is too large, and those of another type, before the caller is authenticated. */
+/** Refuses bodies that are announced as too large, or that are not JSON, before the caller is authenticated. */
 export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/contract/api/Intake", {
   error: failures("BAD_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "INTERNAL_ERROR", "NOT_READY")
 }) {}

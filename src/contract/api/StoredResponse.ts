@@ -1,7 +1,7 @@
 /**
  * The response to a request with an Idempotency-Key, stored in the same transaction as the request's change. The idempotency
- * middleware sets the recorder. Code that commits a change outside the request's own transaction writes the row there; code whose
- * response takes long to make stores it before its events.
+ * middleware sets the recorder. Code that commits outside the request's own transaction writes the row there. Code with a response
+ * that takes long to encode stores it before its events.
  */
 import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
@@ -24,9 +24,9 @@ export interface StoredResponseRow {
 export interface ResponseRecorder {
   /** The row for the result that the operation's handler will return. */
   rowOf(result: unknown): Effect.Effect<StoredResponseRow>
-  /** Makes and stores the response for this result within the running transaction, before it locks the event counter. */
+  /** Encodes and stores the response for this result in the running transaction, before the event counter is locked. */
   store(result: unknown): Effect.Effect<void, Refusal<"IDEMPOTENCY_IN_PROGRESS"> | SqlError.SqlError>
-  /** Called after the row was written or committed together with the change. */
+  /** Marks the row as written or committed together with the change. */
   committed(): void
   /** The response whose row was written or committed; undefined before. */
   response(): HttpServerResponse.HttpServerResponse | undefined
@@ -37,8 +37,8 @@ export const StoredResponse = Context.Reference<ResponseRecorder | undefined>("l
 })
 
 /**
- * The stored response instead of an operation's result, if there is one. The framework encodes a result, and sends a response as
- * it is: encoding a thousand licenses for a second time takes tens of milliseconds, in which all nodes wait for the event counter.
+ * Returns the stored response instead of an operation's result, if there is one, so that the framework does not encode the result
+ * again. Encoding a thousand licenses takes tens of milliseconds, during which all nodes wait for the event counter.
  */
 export const asStored = <A, E, R>(
   operation: Effect.Effect<A, E, R>

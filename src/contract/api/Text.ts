@@ -1,6 +1,6 @@
 /**
- * The text fields of requests, with their limits. PostgreSQL cannot store NUL, and JSON text may contain lone surrogates, which
- * UTF-8 cannot encode: both are refused here, once, so that no later layer receives them.
+ * The text fields of requests, with their limits. NUL, which PostgreSQL cannot store, and lone surrogates, which UTF-8 cannot
+ * encode, are refused here, so that no later layer receives them.
  */
 import { type JsonSchema, Schema } from "effect"
 
@@ -26,7 +26,7 @@ export const isMinCharacters = (minimum: number) =>
     arbitraryConstraint: { minLength: minimum }
   })
 
-/** Lets the document say what a later step of decoding checks, with a message of its own. */
+/** Adds to the OpenAPI document a rule that a later step of decoding checks with its own message. */
 export const publishedAs = (schema: JsonSchema.JsonSchema) =>
   Schema.makeFilter(() => true, { toJsonSchema: () => schema })
 

@@ -4,7 +4,11 @@
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
-const shape = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|[+-](\d{2}):(\d{2}))$/
+const time = String.raw`(?:[01]\d|2[0-3]):[0-5]\d`
+const shape = new RegExp(
+  String.raw`^(?!0000)(\d{4})-(0[1-9]|1[0-2])-(\d{2})T${time}:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]${time})$`,
+  "i"
+)
 
 /** The first millisecond of the year 1 and the last of 9999, in UTC: the range that a four-digit year can represent. */
 export const earliest = -62_135_596_800_000
@@ -14,37 +18,16 @@ export const latest = 253_402_300_799_999
 export const parseTimestamp = (text: string): number | undefined => {
   const parts = shape.exec(text)
   if (parts === null) return undefined
-  const [year, month, day, hour, minute, second, offsetHours = 0, offsetMinutes = 0] = parts
-    .slice(1)
-    .map((part) => (part === undefined ? undefined : Number(part))) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number?,
-    number?
-  ]
+  const [year, month, day] = parts.slice(1).map(Number) as [number, number, number]
+  // The last day of the month. `Date.parse` turns February 30 into March 2.
   const days = new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
-  const inRange =
-    year >= 1 &&
-    month >= 1 &&
-    month <= 12 &&
-    day >= 1 &&
-    day <= days &&
-    hour <= 23 &&
-    minute <= 59 &&
-    second <= 59 &&
-    offsetHours <= 23 &&
-    offsetMinutes <= 59
-  const millis = inRange ? Date.parse(text.toUpperCase()) : Number.NaN
+  const millis = day >= 1 && day <= days ? Date.parse(text.toUpperCase()) : Number.NaN
   return millis >= earliest && millis <= latest ? millis : undefined
 }
 
 /**
- * The same text as `toISOString`, in a sixth of its time (0.4 to 0.6 µs, and a response contains about six instants). The same days
- * recur, so their texts are cached, each at an index computed from the day's number.
+ * The same text as `toISOString`, in a sixth of its time (0.4 to 0.6 µs; a response contains about six instants). The texts of days
+ * are cached, each at an index computed from the day's number.
  */
 export const formatTimestamp = (millis: number): string => {
   if (!(millis >= earliest && millis <= latest)) return new Date(millis).toISOString()

@@ -4,7 +4,7 @@
  * All settings are read before anything starts, and all errors are reported together, one line per setting. No line contains a
  * secret. An empty variable counts as unset, because compose files pass unset variables as empty.
  */
-import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "effect"
+import { ConfigProvider, Context, Effect, Layer, Schema } from "effect"
 import type { IpNetwork } from "effect/net"
 import { consoleSettings } from "./ConsoleSettings.ts"
 import { contradictions, missingKey } from "./Contradictions.ts"
@@ -14,17 +14,17 @@ import {
   flag,
   integer,
   issuerAddress,
-  type NodeAddress,
   networks,
   nodeAddress,
   oneOf,
+  optional,
+  optionalSecret,
   origins,
   publicAddress,
   readEach,
   replicaAddress,
   retryDelays,
   type Setting,
-  secret,
   setting,
   text
 } from "./Setting.ts"
@@ -41,8 +41,9 @@ class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRef
 }
 
 const masterKeyShape = /^[A-Za-z0-9+/]{43}=$/
+const expectedKey = "base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it"
 const headerText = /^[!-~]+$/
-// Ten years: far enough to see every expiry, near enough for four-digit years.
+// Ten years reach beyond most expiries, and keep years at four digits.
 const clockOffsetMax = 315_360_000
 
 const expectedReplica =
@@ -76,47 +77,25 @@ const settings = {
   host: setting("LICENSING_HOST", "an address or a host name to listen on", "127.0.0.1", text),
   port: setting("LICENSING_PORT", "a port number from 0 (any free one) to 65535", 8080, integer(0, 65_535)),
   /** A PostgreSQL server of version 15 or newer; unset: the embedded one. */
-  databaseUrl: setting<Redacted.Redacted<string> | undefined>(
-    "LICENSING_DATABASE_URL",
-    expectedDatabase,
-    undefined,
-    secret(databaseAddress)
-  ),
+  databaseUrl: optionalSecret("LICENSING_DATABASE_URL", expectedDatabase, databaseAddress),
   /** A replica of the database that reports read from; unset: the database itself. */
-  reportsDatabaseUrl: setting<Redacted.Redacted<string> | undefined>(
-    "LICENSING_REPORTS_DATABASE_URL",
-    expectedReplica,
-    undefined,
-    secret(replicaAddress)
-  ),
+  reportsDatabaseUrl: optionalSecret("LICENSING_REPORTS_DATABASE_URL", expectedReplica, replicaAddress),
   /** The folder of the embedded database and of the generated master key. */
   dataDir: setting("LICENSING_DATA_DIR", "a folder", "./data", text),
   /** 32 bytes in base64: the key that encrypts secrets. */
-  masterKey: setting<Redacted.Redacted<string> | undefined>(
-    "LICENSING_MASTER_KEY",
-    "base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it",
-    undefined,
-    secret((value) => masterKeyShape.test(value))
-  ),
-  /** The next master key: it decrypts, too, and it encrypts once `master-key rotate` has begun. */
-  masterKeyNext: setting<Redacted.Redacted<string> | undefined>(
-    "LICENSING_MASTER_KEY_NEXT",
-    "base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it",
-    undefined,
-    secret((value) => masterKeyShape.test(value))
-  ),
+  masterKey: optionalSecret("LICENSING_MASTER_KEY", expectedKey, (value) => masterKeyShape.test(value)),
+  /** The next master key. It decrypts, too; it encrypts as soon as `master-key rotate` has begun. */
+  masterKeyNext: optionalSecret("LICENSING_MASTER_KEY_NEXT", expectedKey, (value) => masterKeyShape.test(value)),
   /** The first admin token; unset: a token is generated, and printed until an API key is used. */
-  bootstrapToken: setting<Redacted.Redacted<string> | undefined>(
+  bootstrapToken: optionalSecret(
     "LICENSING_BOOTSTRAP_TOKEN",
     "at least 32 visible ASCII characters",
-    undefined,
-    secret((value) => value.length >= 32 && headerText.test(value))
+    (value) => value.length >= 32 && headerText.test(value)
   ),
   /** The public address in documents and download links; unset: taken from the request. No slash at its end. */
-  baseUrl: setting<string | undefined>(
+  baseUrl: optional(
     "LICENSING_BASE_URL",
     "an http or https address without query, as https://licenses.example.com",
-    undefined,
     publicAddress
   ),
   /** The proxies whose X-Forwarded-For or Forwarded is trusted. */
@@ -127,58 +106,52 @@ const settings = {
     networks
   ),
   /** The bearer token that /metrics requires; unset: /metrics is public. */
-  metricsToken: setting<Redacted.Redacted<string> | undefined>(
-    "LICENSING_METRICS_TOKEN",
-    "visible ASCII characters",
-    undefined,
-    secret((value) => headerText.test(value))
+  metricsToken: optionalSecret("LICENSING_METRICS_TOKEN", "visible ASCII characters", (value) =>
+    headerText.test(value)
   ),
-  /** A request that is not decided by then is answered with 503. */
+  /** A request that takes longer is answered with 503. */
   requestTimeoutSeconds: setting("LICENSING_REQUEST_TIMEOUT_SECONDS", "seconds from 1 to 300", 10, integer(1, 300)),
-  /** Requests in any minute, 0 = no limit: per license and address, activations per license, per management token. */
+  /** Requests in any minute, 0 = no limit: runtime requests per license and address, activations per license, requests per token. */
   rateRuntime: setting("LICENSING_RATE_RUNTIME", expectedRate, ratesDefault.runtime, integer(0, rateMax)),
   rateActivation: setting("LICENSING_RATE_ACTIVATION", expectedRate, ratesDefault.activation, integer(0, rateMax)),
   rateManagement: setting("LICENSING_RATE_MANAGEMENT", expectedRate, ratesDefault.management, integer(0, rateMax)),
-  /** Failed credentials per address in any minute that get their own refusal; further ones get 429. */
+  /** Failed credentials per address and minute. Further ones are refused with 429. */
   rateFailures: setting("LICENSING_RATE_FAILURES", expectedRate, ratesDefault.failures, integer(0, rateMax)),
-  /** Requests in progress at a time; further ones get 503. */
+  /** Concurrent requests; further ones are refused with 503. */
   requestsMax: setting("LICENSING_REQUESTS_MAX", expectedRequests, 4_096, integer(1, requestsMax)),
-  /** Of these, the requests of one address. */
+  /** Concurrent requests of one address. */
   requestsPerAddress: setting("LICENSING_REQUESTS_PER_ADDRESS", expectedRequests, 1_024, integer(1, requestsMax)),
-  /** Connections of one address, unless it is a trusted proxy's; further ones are closed. */
+  /** Connections of one address; further ones are closed. Trusted proxies have no limit. */
   connectionsPerAddress: setting(
     "LICENSING_CONNECTIONS_PER_ADDRESS",
     "a whole number from 0 (no limit) to 1000000",
     2_048,
     integer(0, requestsMax)
   ),
-  /** Seconds that a stopping service waits for the requests in progress. */
+  /** Seconds that a stop waits for the requests in progress. */
   drainSeconds: setting("LICENSING_DRAIN_SECONDS", "a whole number of seconds from 0 to 3600", 5, integer(0, 3_600)),
-  /** Whether this node takes part in a cluster, in which each license has a node that decides its commands. */
+  /** Whether this node joins a cluster, in which one node decides all commands of a license. */
   cluster: setting<boolean>("LICENSING_CLUSTER", "true or false", false, flag),
   /** Where this node listens for other nodes. */
-  clusterListen: setting<NodeAddress | undefined>(
+  clusterListen: optional(
     "LICENSING_CLUSTER_LISTEN",
     "an address and a port of their own, as 0.0.0.0:8081",
-    undefined,
     nodeAddress
   ),
-  /** What other nodes dial to reach this one. */
-  clusterAddress: setting<NodeAddress | undefined>(
+  /** The address at which other nodes connect to this one. */
+  clusterAddress: optional(
     "LICENSING_CLUSTER_ADDRESS",
     "this node's own host name or address and its port, as 10.0.0.5:8081",
-    undefined,
     nodeAddress
   ),
   /** The OIDC issuer whose tokens the management API accepts; unset: none. */
-  oidcIssuer: setting<string | undefined>(
+  oidcIssuer: optional(
     "LICENSING_OIDC_ISSUER",
     "the issuer's address, https (or http on this machine), exactly as its tokens name it",
-    undefined,
     issuerAddress
   ),
   /** The audience that those tokens must have. */
-  oidcAudience: setting<string | undefined>("LICENSING_OIDC_AUDIENCE", "a text", undefined, text),
+  oidcAudience: optional("LICENSING_OIDC_AUDIENCE", "a text", text),
   /** The claim that contains their scopes: a space-separated text, or an array. */
   oidcScopeClaim: setting("LICENSING_OIDC_SCOPE_CLAIM", "the name of a claim", "scope", text),
   /** Web pages of these origins may call the API from a browser; unset: none. */
@@ -206,19 +179,14 @@ const settings = {
     retryDelays
   ),
   /** Unset: pretty on a terminal, otherwise json. */
-  logFormat: setting<"pretty" | "json" | undefined>(
-    "LICENSING_LOG_FORMAT",
-    "pretty or json",
-    undefined,
-    oneOf(logFormats)
-  ),
+  logFormat: optional("LICENSING_LOG_FORMAT", "pretty or json", oneOf(logFormats)),
   logLevel: setting<(typeof logLevels)[keyof typeof logLevels]>(
     "LICENSING_LOG_LEVEL",
     `one of ${Object.keys(logLevels).join(", ")}`,
     "Info",
     oneOf(logLevels)
   ),
-  /** Seconds by which the service's clock is ahead, for rehearsals. */
+  /** Seconds that are added to the service's clock, for rehearsals. */
   clockOffsetSeconds: setting(
     "LICENSING_CLOCK_OFFSET_SECONDS",
     `a whole number of seconds from 0 to ${clockOffsetMax}`,
@@ -233,10 +201,9 @@ const settings = {
     integer(1, 3_650)
   ),
   /** A font for characters in pdf exports that the built-in font lacks, such as Chinese; unset: they appear as a replacement mark. */
-  reportsFont: setting<string | undefined>(
+  reportsFont: optional(
     "LICENSING_REPORTS_FONT",
     "a font file, of a collection with # and the font's PostScript name, as /fonts/Noto.ttc#NotoSansCJKsc-Regular",
-    undefined,
     text
   ),
   /** Days for which the activities feed contains refused runtime calls. Events stay in it permanently. */
@@ -257,13 +224,13 @@ const settings = {
   eventRetentionDays: retentionDays("LICENSING_EVENT_RETENTION_DAYS"),
   /** The same for the rows of the usage ledger. */
   ledgerRetentionDays: retentionDays("LICENSING_LEDGER_RETENTION_DAYS"),
-  /** Whether partitions past their retention are dropped; otherwise they stay as tables that the service does not read. */
+  /** Whether partitions past their retention are dropped. Otherwise they are detached and stay as tables. */
   retentionDrop: setting<boolean>("LICENSING_RETENTION_DROP", "true or false", false, flag),
   /** Seconds between two sweeps for expired licenses, leases and devices. */
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }
 
-/** One line for each LICENSING_ variable that is not a setting: it is ignored, and often a misspelled name. */
+/** One line for each LICENSING_ variable that is not a setting. Such a variable is ignored, and often a misspelled name. */
 export const unknownSettings = unknownAmong(Object.values(settings).map(({ name }) => name))
 
 type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] extends Setting<infer A> ? A : never } & {
@@ -277,7 +244,7 @@ const read = Effect.gen(function* () {
   const values = { ...valid, telemetry: telemetry.settings } as unknown as Values
   const contradicting = invalid.length === 0 ? contradictions(values) : missingKey(values)
   const lines = [...invalid, ...contradicting, ...telemetry.lines]
-  // A missing setting may be one with a misspelled name.
+  // A setting may be missing because its name is misspelled.
   return lines.length === 0 ? values : yield* new SettingsRefused({ lines: [...lines, ...(yield* unknownSettings)] })
 })
 

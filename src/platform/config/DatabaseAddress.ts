@@ -1,5 +1,5 @@
-// The address of a database, as libpq takes it: a URL with one or several hosts, separated by commas, with
-// `target_session_attrs`, which says what kind of server is wanted among them, and with `sslrootcert`.
+// The address of a database in libpq's format: a URL with one or several hosts, separated by commas. `target_session_attrs`
+// selects the kind of server among them, `sslrootcert` names the file of the authorities.
 
 /** A server's address. `name` is for messages: it contains no credentials. */
 export interface Target {
@@ -15,7 +15,7 @@ export interface Host extends Target {
   readonly url: string
 }
 
-/** libpq's words. `prefer-standby` is not offered. */
+/** The values of libpq. `prefer-standby` is not supported. */
 const wantedServers = ["any", "read-write", "read-only", "primary", "standby"] as const
 export type WantedServer = (typeof wantedServers)[number]
 

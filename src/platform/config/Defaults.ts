@@ -1,4 +1,4 @@
-/** Defaults of settings that the documents for callers state, too. */
+/** Defaults of settings that the documents for callers also state. */
 
 /** Seconds between an attempt of a webhook delivery and the next. */
 export const webhookRetrySecondsDefault: ReadonlyArray<number> = [

@@ -1,6 +1,5 @@
 /**
- * The definition of a setting, and decoders for the text formats of settings. A decoder returns undefined for an invalid value,
- * and wraps secrets so that nothing prints them.
+ * The definition of a setting, and decoders for the text formats of settings. A decoder returns undefined for an invalid value.
  */
 import { Config, Effect, Redacted, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
@@ -31,6 +30,18 @@ export const setting = <A>(
   expected,
   config: Config.schema(textTo(decode), name).pipe(Config.withDefault(unset as never)) as Config.Config<A>
 })
+
+/** Defines a setting that is undefined if its variable is unset. */
+export const optional = <A extends {}>(name: string, expected: string, decode: Decode<A>) =>
+  setting<A | undefined>(name, expected, undefined, decode as never)
+
+/** Defines an optional setting whose value nothing prints. */
+export const optionalSecret = (name: string, expected: string, isValid: (value: string) => boolean) =>
+  optional(name, expected, (value) => (isValid(value) ? Redacted.make(value) : undefined))
+
+/** The lines of the rules that are broken. */
+export const linesOf = (rules: ReadonlyArray<readonly [isBroken: boolean, line: string]>): ReadonlyArray<string> =>
+  rules.flatMap(([isBroken, line]) => (isBroken ? [line] : []))
 
 /** The values of all valid settings by their keys, and a line for each invalid one. */
 export const readEach = (settings: { readonly [key: string]: Setting<unknown> }) =>
@@ -63,11 +74,6 @@ const textTo = <A>(decode: Decode<A>) =>
   )
 
 export const text: Decode<string> = (value) => value
-
-export const secret =
-  (isValid: (value: string) => boolean): Decode<Redacted.Redacted<string>> =>
-  (value) =>
-    isValid(value) ? Redacted.make(value) : undefined
 
 export const exactly =
   <const A extends string>(...values: ReadonlyArray<A>): Decode<A> =>
@@ -138,7 +144,7 @@ const sslmodes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-
 /** The database, which must take writes. */
 export const databaseAddress = (value: string): boolean => {
   const { hosts, wanted = "any" } = replicaAddress(value) ? (addressOf(value) ?? { hosts: [] }) : { hosts: [] }
-  // Of several hosts, one that takes no writes could be the first.
+  // The first of several hosts could be one that takes no writes.
   return ["read-write", "primary"].includes(wanted) ? hosts.length > 0 : hosts.length === 1 && wanted === "any"
 }
 
@@ -146,7 +152,7 @@ export const databaseAddress = (value: string): boolean => {
 export const replicaAddress = (value: string): boolean => {
   const [host] = addressOf(value)?.hosts ?? []
   if (host === undefined) return false
-  // With two of them, two readers of the address could choose differently.
+  // With a repeated parameter, two readers of the address could choose different values.
   const [sslmode = "disable", ...others] = new URL(host.url).searchParams.getAll("sslmode")
   return sslmodes.includes(sslmode) && others.length === 0
 }
@@ -164,7 +170,7 @@ const network: Decode<IpNetwork.IpNetwork> = (value) =>
 
 export const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = listOf(network)
 
-/** The URL of an OIDC issuer: https, or http on this machine. Not normalised, because it is compared with tokens' issuer. */
+/** The URL of an OIDC issuer: https, or http on this machine. Not normalised, because it is compared with the issuer in tokens. */
 export const issuerAddress: Decode<string> = (value) => {
   const parsed = url("http:", "https:")(value)
   const local = parsed !== undefined && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(parsed.hostname)
@@ -178,7 +184,7 @@ export const scopeNames: Decode<ReadonlyArray<string>> = (value) => {
   return names.includes("openid") && names.every((name) => /^[!#-[\]-~]+$/.test(name)) ? names : undefined
 }
 
-/** What the console sets itself, or what would change how the issuer responds. */
+/** Parameters that the console sets itself, or that would change how the issuer responds. */
 const ownParameters =
   /^(client_id|client_secret|code_challenge|code_challenge_method|nonce|redirect_uri|request|request_uri|response_mode|response_type|scope|state)$/
 

@@ -1,9 +1,20 @@
 /**
- * The standard OTEL_ settings of OpenTelemetry. The official SDK reads most of them itself; here each is checked, because the
- * SDK ignores a wrong value. Without an endpoint nothing is exported, and the other settings are ignored.
+ * The standard OTEL_ settings of OpenTelemetry. The official SDK reads most of them itself, but ignores invalid values, so each is
+ * checked here. Without an endpoint nothing is exported, and the other settings are ignored.
  */
 import { Effect, Result } from "effect"
-import { exactly, flag, fraction, integer, readEach, type Setting, setting, text } from "./Setting.ts"
+import {
+  exactly,
+  flag,
+  fraction,
+  integer,
+  linesOf,
+  optional,
+  readEach,
+  type Setting,
+  setting,
+  text
+} from "./Setting.ts"
 
 export const signals = ["traces", "metrics", "logs"] as const
 export type Signal = (typeof signals)[number]
@@ -15,7 +26,7 @@ export type Propagator = (typeof propagators)[number]
 
 export type SamplerName = (typeof samplers)[number]
 
-/** What the SDK does not read itself. */
+/** The settings that the SDK does not read itself. */
 export interface TelemetrySettings {
   /** The signals to export, with their protocols. */
   readonly protocols: ReadonlyMap<Signal, OtlpProtocol>
@@ -45,31 +56,29 @@ const samplers = [
 ] as const
 
 const int32Max = 2_147_483_647
-// A queue of records in memory.
+// The queue holds records in memory.
 const queueMax = 1_000_000
 
-const orUnset = <A>(name: string, expected: string, decode: (text: string) => A | undefined) =>
-  setting<A | undefined>(name, expected, undefined, decode as never)
 const millis = (name: string) =>
-  orUnset(name, `a whole number of milliseconds from 1 to ${int32Max}`, integer(1, int32Max))
-const count = (name: string) => orUnset(name, `a whole number from 1 to ${queueMax}`, integer(1, queueMax))
-const limit = (name: string) => orUnset(name, `a whole number from 1 to ${int32Max}`, integer(1, int32Max))
+  optional(name, `a whole number of milliseconds from 1 to ${int32Max}`, integer(1, int32Max))
+const count = (name: string) => optional(name, `a whole number from 1 to ${queueMax}`, integer(1, queueMax))
+const limit = (name: string) => optional(name, `a whole number from 1 to ${int32Max}`, integer(1, int32Max))
 
 const endpoint = (name: string) =>
-  orUnset(name, "an http or https address, as http://collector:4318", (value) => {
+  optional(name, "an http or https address, as http://collector:4318", (value) => {
     const parsed = URL.parse(value)
     return parsed !== null && ["http:", "https:"].includes(parsed.protocol) ? value : undefined
   })
 
-// The packages for grpc bring an HTTP/2 client of their own, and every collector takes HTTP.
+// The packages for grpc include another HTTP/2 client, and every collector accepts HTTP.
 const protocol = (name: string) =>
-  orUnset<OtlpProtocol>(
+  optional<OtlpProtocol>(
     name,
     "http/protobuf or http/json: this service does not export over grpc; send to the HTTP port of the collector, usually 4318",
     exactly("http/protobuf", "http/json")
   )
 
-/** `key=value` pairs separated by commas, with percent encoding. Values may be secret, so that no error shows an entry. */
+/** `key=value` pairs separated by commas, with percent encoding. Values may be secret, so errors show no entry. */
 const pairs = (value: string): string | undefined => {
   const entries = value.split(",").map((entry) => entry.trim())
   const isPair = (entry: string) =>
@@ -91,9 +100,9 @@ const exporter = (signal = "") => {
   return {
     endpoint: endpoint(name("ENDPOINT")),
     protocol: protocol(name("PROTOCOL")),
-    headers: orUnset(name("HEADERS"), expectedPairs, pairs),
+    headers: optional(name("HEADERS"), expectedPairs, pairs),
     timeout: millis(name("TIMEOUT")),
-    compression: orUnset(name("COMPRESSION"), "gzip or none", exactly("gzip", "none"))
+    compression: optional(name("COMPRESSION"), "gzip or none", exactly("gzip", "none"))
   }
 }
 
@@ -138,9 +147,9 @@ const shared = {
 
 /** Only the SDK uses these. */
 const checked = [
-  orUnset("OTEL_SERVICE_NAME", "a text", text),
-  orUnset("OTEL_RESOURCE_ATTRIBUTES", expectedPairs, pairs),
-  orUnset("OTEL_LOG_LEVEL", "one of NONE, ERROR, WARN, INFO, DEBUG, VERBOSE, ALL", (value) =>
+  optional("OTEL_SERVICE_NAME", "a text", text),
+  optional("OTEL_RESOURCE_ATTRIBUTES", expectedPairs, pairs),
+  optional("OTEL_LOG_LEVEL", "one of NONE, ERROR, WARN, INFO, DEBUG, VERBOSE, ALL", (value) =>
     /^(none|error|warn|info|debug|verbose|all)$/i.test(value) ? value : undefined
   ),
   millis("OTEL_BSP_SCHEDULE_DELAY"),
@@ -165,7 +174,7 @@ type ValuesOf<T> = { readonly [K in keyof T]: T[K] extends Setting<infer A> ? A 
 const readValues = <const T extends { readonly [name: string]: Setting<unknown> }>(settings: T) =>
   Effect.map(readEach(settings), ({ values, lines }) => ({ values: values as Partial<ValuesOf<T>>, lines }))
 
-/** The settings, undefined if nothing is exported, and a line for each wrong one. */
+/** The settings, undefined if nothing is exported, and a line for each invalid one. */
 export const readTelemetrySettings = Effect.gen(function* () {
   const { lines: sharedLines, values } = yield* readValues(shared)
   const general = yield* readValues(exporter())
@@ -212,19 +221,22 @@ const settingsOf = (
 const queueDefault = 2_048
 const batchDefault = 512
 
-/** The SDK would change these values, or fail. */
+/** Errors of combinations of values, which the SDK would change or fail with. */
 const contradictions = (values: ValuesOf<typeof shared>): ReadonlyArray<string> => {
   const { logBatch, logQueue, metricInterval, metricTimeout, spanBatch, spanQueue } = values
   const isLarger = (batch = batchDefault, queue = queueDefault) => batch > queue
-  return [
-    ...(isLarger(spanBatch, spanQueue)
-      ? ["OTEL_BSP_MAX_EXPORT_BATCH_SIZE (512) must be at most OTEL_BSP_MAX_QUEUE_SIZE (2048)."]
-      : []),
-    ...(isLarger(logBatch, logQueue)
-      ? ["OTEL_BLRP_MAX_EXPORT_BATCH_SIZE (512) must be at most OTEL_BLRP_MAX_QUEUE_SIZE (2048)."]
-      : []),
-    ...(metricTimeout !== undefined && metricTimeout > metricInterval
-      ? ["OTEL_METRIC_EXPORT_TIMEOUT must be at most OTEL_METRIC_EXPORT_INTERVAL (60000)."]
-      : [])
-  ]
+  return linesOf([
+    [
+      isLarger(spanBatch, spanQueue),
+      "OTEL_BSP_MAX_EXPORT_BATCH_SIZE (512) must be at most OTEL_BSP_MAX_QUEUE_SIZE (2048)."
+    ],
+    [
+      isLarger(logBatch, logQueue),
+      "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE (512) must be at most OTEL_BLRP_MAX_QUEUE_SIZE (2048)."
+    ],
+    [
+      metricTimeout !== undefined && metricTimeout > metricInterval,
+      "OTEL_METRIC_EXPORT_TIMEOUT must be at most OTEL_METRIC_EXPORT_INTERVAL (60000)."
+    ]
+  ])
 }

@@ -1,13 +1,12 @@
 /**
- * Variables that look like settings but are not. Most are misspelled names, whose values would be ignored silently. Only names
- * with the prefix of this service are looked at: `OTEL_` and others belong to other programs.
+ * Finds variables with the service's prefix that are not settings. Most are misspelled names, whose values would be ignored silently.
  */
 import { ConfigProvider, Effect } from "effect"
 
 const prefix = "LICENSING"
 /** Variables that only commands read. */
 const ofCommands = ["LICENSING_URL", "LICENSING_TOKEN"]
-/** Names that differ in more places are not similar. */
+/** The maximum number of edits between similar names. */
 const editsMax = 6
 
 /** One line for each variable that is not among the known names, with the nearest known name if one is similar. */
@@ -32,7 +31,7 @@ const namesUnder = (
     return own.concat(below.flat())
   })
 
-/** The provider takes numbers at the end of names for indexes of a list. */
+/** The provider treats numbers at the end of names as indexes of a list. */
 const indexesOf = (length: number) => Array.from({ length: Math.min(length, 64) }, (_, index) => String(index))
 
 const lineAbout = (name: string, known: ReadonlyArray<string>): string => {
@@ -49,7 +48,7 @@ const nearestOf = (name: string, known: ReadonlyArray<string>): string | undefin
   return first !== undefined && first.edits <= Math.min(editsMax, ownLetters / 2) ? first.other : undefined
 }
 
-/** The least number of letters to insert, delete or replace (Levenshtein). */
+/** The Levenshtein distance: the lowest number of letters to insert, delete or replace. */
 const editsBetween = (one: string, other: string): number => {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (const [index, letter] of Array.from(one).entries()) {

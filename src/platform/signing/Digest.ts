@@ -26,7 +26,7 @@ export const makeDigest = (state = createHash("sha256")): Digest => ({
 })
 
 /**
- * Replaces a fingerprint, a host name or a container id in events: equal values have equal results, and the value itself is not
- * shown. A guessable value can still be found by trying: this is no encryption.
+ * Replaces a fingerprint, a host name or a container id in events. Equal values have equal results. This is not encryption: a
+ * guessable value can be found by trial.
  */
 export const redacted = (value: string): string => `sha256:${sha256Hex(value).slice(0, 12)}`

@@ -1,10 +1,10 @@
-/** HMAC-SHA256, the signature of webhook deliveries, and the derivation of secrets by it. */
+/** HMAC-SHA256, which signs webhook deliveries, and the derivation of secrets. */
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto"
 
 /** A prepared key. */
 export type HmacKey = KeyObject
 
-/** Prepares a key once: signing with raw bytes prepares the key each time and takes 40 µs instead of 5. */
+/** Prepares a key once. Signing with raw bytes prepares the key each time and takes 40 µs instead of 5. */
 export const hmacKey = (bytes: Uint8Array): HmacKey => createSecretKey(bytes)
 
 /** The 32 bytes of the HMAC over the concatenated parts. */

@@ -1,7 +1,7 @@
 /**
  * The signing keys: one active, any number retired, all of them published.
  *
- * A key is used only after it was read from the table of published keys, so no answer is signed with a key that clients cannot
+ * A key is used only after it was read from the table of published keys, so no response is signed with a key that clients cannot
  * find. Every node reads that table twice a second and so adopts a new key within a second.
  */
 import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
@@ -23,7 +23,7 @@ export class KeyRing extends Context.Service<
     readonly published: Effect.Effect<ReadonlyArray<PublicKey>>
     /**
      * Creates a new active key and retires the previous one, in one transaction. It joins the caller's transaction, if any. The
-     * new key is used from the commit on.
+     * new key is used after the commit.
      */
     readonly rotate: Effect.Effect<PublicKey>
   }
@@ -62,25 +62,24 @@ export class KeyRing extends Context.Service<
   )
 }
 
-// One refresh at a time, and each reads after the previous one was applied: a slow read never restores an old key. After a failure
-// the current key stays in use, and stays published. The first failure in a row is logged; the next pass is the retry.
+// Refreshes run one after another, so a slow read never restores an old key. After a failure the current key stays in use and
+// published. Of consecutive failures only the first is logged; the next pass is the retry.
 const supervised = Effect.fnUntraced(function* (refresh: Effect.Effect<void, Error>) {
   const semaphore = yield* Semaphore.make(1)
   let failing = false
-  const failed = (cause: unknown) =>
+  const note = (isFailing: boolean, log: Effect.Effect<void>) =>
     Effect.suspend(() => {
-      const wasFailing = failing
-      failing = true
-      return wasFailing
-        ? Effect.void
-        : Effect.logError("The signing keys cannot be read: the key in use is kept.", cause)
+      if (failing === isFailing) return Effect.void
+      failing = isFailing
+      return log
     })
-  const recovered = Effect.suspend(() => {
-    const wasFailing = failing
-    failing = false
-    return wasFailing ? Effect.logInfo("The signing keys are read again.") : Effect.void
-  })
-  return semaphore.withPermit(Effect.matchCauseEffect(refresh, { onFailure: failed, onSuccess: () => recovered }))
+  return semaphore.withPermit(
+    Effect.matchCauseEffect(refresh, {
+      onFailure: (cause) =>
+        note(true, Effect.logError("The signing keys cannot be read; keeping the current key.", cause)),
+      onSuccess: () => note(false, Effect.logInfo("The signing keys can be read again."))
+    })
+  )
 })
 
 interface ActiveRow {
@@ -103,7 +102,7 @@ const makeTable = Effect.gen(function* () {
     Effect.map((rows) => rows[0])
   )
 
-  // Nodes that start or rotate at the same time run one after another, so that each sees the previous one's key.
+  // Nodes that start or rotate at the same time do so one after another, so that each reads the previous one's key.
   const lock = sql`SELECT pg_advisory_xact_lock(hashtextextended('licensing/signing_keys', 0))`
 
   const open = Effect.fnUntraced(function* (row: ActiveRow) {

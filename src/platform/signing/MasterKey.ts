@@ -1,11 +1,11 @@
 /**
- * The master key, which encrypts signing keys, webhook secrets and stored secret answers at rest.
+ * The master key, which encrypts signing keys, webhook secrets and stored responses at rest.
  *
  * It is never stored in the database. A sealed (encrypted) value contains the id of its master key, and is bound to its row by
  * the additional data (`aad`), so that a row's secret cannot be moved into another row. Losing the key loses every secret.
  *
- * During a rotation there are two keys, and each opens the values sealed with it. The key that has sealed the active signing key
- * is the one that seals new values: all nodes read that row twice a second and adopt its key.
+ * During a rotation there are two keys, and each opens the values sealed with it. New values are sealed with the key that sealed the
+ * active signing key: all nodes read that row twice a second and adopt its key.
  */
 import { Context, Effect, type FileSystem, Layer, Option, type Path, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -31,7 +31,7 @@ export class MasterKey extends Context.Service<
     seal(plaintext: Uint8Array, aad: string): Effect.Effect<Uint8Array>
     /** The bytes that were sealed with the same `aad`. */
     open(sealed: Uint8Array, aad: string): Effect.Effect<Uint8Array, MasterKeyMismatch>
-    /** From now on seals with the key that has sealed this value. */
+    /** Makes the key that sealed this value the key for new values. */
     sealUnderKeyOf(sealed: Uint8Array, aad: string): Effect.Effect<void, MasterKeyMismatch>
     /** A secret for one purpose, derived from the key that seals now, or from the key with this id if it is known. */
     derive(purpose: string, keyId?: string): DerivedSecret | undefined
@@ -80,7 +80,7 @@ const headerLength = 1 + keyIdLength
 const prefixLength = headerLength + SecretBox.nonceLength
 
 /**
- * The id of the master key that has sealed a value: the first 8 hex digits of the key's SHA-256. None if the bytes are no sealed
+ * The id of the master key that sealed a value: the first 8 hex digits of the key's SHA-256. None if the bytes are not a sealed
  * value.
  */
 export const keyIdOf = (sealed: Uint8Array): Option.Option<string> =>
@@ -156,7 +156,7 @@ const make = Effect.fnUntraced(function* (
     // The value must open first: an attacker who can write to the database cannot choose the key.
     yield* open(sealed, aad)
     sealing = key
-    yield* Effect.logInfo(`New secrets are encrypted with the master key ${key.id} from now on.`)
+    yield* Effect.logInfo(`New secrets are now encrypted with the master key ${key.id}.`)
   })
 
   const derive = (purpose: string, keyId = sealing.id): DerivedSecret | undefined => {

@@ -15,7 +15,7 @@ export class MasterKeyUnusable extends Schema.TaggedError<MasterKeyUnusable>()("
   message: Schema.String
 }) {}
 
-/** The 32 bytes of a key. The error message says what is wrong, but never contains the key's text. */
+/** The 32 bytes of a key. The error message describes the fault, but never contains the key's text. */
 export const decodeKey = (
   text: string,
   source: string,
@@ -40,17 +40,17 @@ const orUnreachable = <A, R>(
 ): Effect.Effect<A, MasterKeyUnusable, R> =>
   Effect.catchTag(effect, "PlatformError", (error) =>
     Effect.fail(
-      new MasterKeyUnusable({ message: `The master key file ${path} cannot be read or made: ${systemReason(error)}` })
+      new MasterKeyUnusable({ message: `The master key file ${path} cannot be read or created: ${systemReason(error)}` })
     )
   )
 
-/** The file's key. Creates a new one if there is no file, unless `mayCreate` is false: then existing secrets need the missing key. */
+/** The file's key. Creates one if there is no file, unless `mayCreate` is false because existing secrets need the missing key. */
 export const readOrCreate = Effect.fnUntraced(function* (path: string, mayCreate: boolean) {
   const files = yield* FileSystem.FileSystem
   if (!(yield* files.exists(path))) {
     if (!mayCreate) {
       return yield* new MasterKeyUnusable({
-        message: `The master key file ${path} is missing, but the database beside it holds secrets that open with nothing else: put your copy of it back.`
+        message: `The master key file ${path} is missing, but the database contains secrets that only this key decrypts: restore your copy of the file.`
       })
     }
     yield* create(path)
@@ -66,7 +66,7 @@ export const readAll = Effect.fnUntraced(function* (path: string) {
   return keys
 }, orUnreachable)
 
-/** Replaces the key by the next one. The old key stays in a file of its own name: older backups need it. */
+/** Replaces the key with the next one. The old key stays in a file named after its id, because older backups need it. */
 export const promote = Effect.fnUntraced(function* (path: string, oldId: string) {
   const files = yield* FileSystem.FileSystem
   const retired = `${path}.${oldId}`
@@ -103,7 +103,7 @@ const read = Effect.fnUntraced(function* (path: string) {
   return yield* decodeKey(
     new TextDecoder().decode(content),
     `The master key file ${path}`,
-    "Put your copy of it back: what the database holds opens with no other key."
+    "Restore your copy of the file: no other key decrypts the secrets in the database."
   )
 }, Effect.scoped)
 
@@ -112,7 +112,7 @@ const read = Effect.fnUntraced(function* (path: string) {
 const create = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const random = yield* SecureRandom.SecureRandom
-  // Other users may pass through but not list: an embedded database server runs as another user in a folder below.
+  // Other users may traverse the folder but not list it: an embedded database server runs as another user in a subfolder.
   yield* files.makeDirectory((yield* Path.Path).dirname(path), { recursive: true, mode: 0o711 })
   const temporary = `${path}.${yield* random.uuidV4()}`
   yield* Effect.addFinalizer(() => Effect.orDie(files.remove(temporary, { force: true })))
@@ -125,7 +125,7 @@ const create = Effect.fnUntraced(function* (path: string) {
   )
   yield* syncFolder(path)
   if (isCreated) {
-    yield* shownOnScreen(Effect.logWarning(`Made a new master key in ${path}: keep a copy of it in a safe place.`))
+    yield* shownOnScreen(Effect.logWarning(`Created a new master key in ${path}: keep a copy of it in a safe place.`))
   }
 }, Effect.scoped)
 

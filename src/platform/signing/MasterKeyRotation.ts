@@ -12,9 +12,9 @@ import { type SealedColumn, sealedColumns } from "./SealedColumns.ts"
 
 /** Rows that one statement re-encrypts. */
 const batchMax = 200
-/** By then every node has adopted the new key, and has stored what it sealed with the old one. */
+/** After this time every node has adopted the new key, and has stored the values that it sealed with the old one. */
 const propagationDelay = "2 seconds"
-/** If this many passes still find secrets, a node must still be sealing with the old key. */
+/** If this many passes still find secrets, a node still seals with the old key. */
 const passesMax = 10
 
 type Key = MasterKey["Service"]

@@ -1,4 +1,4 @@
-/** A published signing key (contract, "Public key"). Clients verify answers with active and retired keys. */
+/** A published signing key (contract, "Public key"). Clients verify responses with active and retired keys. */
 import { Schema } from "effect"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 

@@ -1,4 +1,4 @@
-/** Words the signed responses of runtime operations: payloads and refusals. Their bytes are written once and never again. */
+/** The texts of signed runtime responses: payloads and refusals. Their bytes are written once and sent unchanged. */
 import type { Json } from "../../contract/api/CanonicalJson.ts"
 import { type Code, isSignedStatus, statuses } from "../../contract/api/ErrorCode.ts"
 import { errorBody, type Refusal } from "../../contract/api/Failure.ts"

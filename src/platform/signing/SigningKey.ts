@@ -1,8 +1,7 @@
 /**
  * One Ed25519 key (RFC 8032), derived from its 32-byte seed. Its id is derived from the public half.
  *
- * Only the seed is stored, sealed. Everything else is derived from it, so that a private and a public half can never belong to
- * different keys.
+ * Only the sealed seed is stored. Everything else is derived from it, so the private and the public half always match.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto"
 import { sha256Hex } from "./Digest.ts"
@@ -30,7 +29,7 @@ export const fromSeed = (seed: Uint8Array): SigningKey => {
 /** The id of a public key: the first 16 hex digits of its SHA-256. */
 export const kidOf = (publicKey: Uint8Array): string => sha256Hex(publicKey).slice(0, 16)
 
-/** The 64 signature bytes. Takes 21 µs of the calling thread on Node: answers are signed through `Signer` instead. */
+/** The 64 signature bytes. Takes 21 µs of the calling thread on Node, so responses are signed through `Signer` instead. */
 export const signSync = (key: SigningKey, bytes: Uint8Array): Uint8Array => sign(null, bytes, key.privateKey)
 
 /** Whether these 64 bytes are the signature of `bytes` by the key with this raw 32-byte public half. */

@@ -26,7 +26,7 @@ export interface Batch {
 // The file's own extension: the package has JavaScript.
 const workerScript = new URL(`./SigningWorker${import.meta.url.slice(-3)}`, import.meta.url)
 
-/** Far more texts than are signed during the commit of a batch of commands. */
+/** Far more than the texts that are signed during the commit of a batch of commands. */
 const inFlightMax = 1024
 
 export const makeSigningThread = Effect.fnUntraced(function* (
@@ -73,13 +73,13 @@ export const makeSigningThread = Effect.fnUntraced(function* (
   const onEnd = (error: unknown): void => {
     if (!isAlive) return
     signRemainingInPool()
-    fork(Effect.logError("The signing thread has ended: the thread pool signs instead.", { error: String(error) }))
+    fork(Effect.logError("The signing thread has ended; signing in the thread pool.", { error: String(error) }))
   }
   worker.on("message", onSignatures)
   worker.on("error", onEnd)
   worker.on("exit", onEnd)
   worker.unref()
-  // If the scope ends, the thread's end is no failure.
+  // When the scope ends, the thread's end is not a failure.
   yield* Effect.addFinalizer(() => Effect.sync(signRemainingInPool))
 
   return (key, text) => {

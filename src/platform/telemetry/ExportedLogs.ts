@@ -1,4 +1,4 @@
-/** Log records as OpenTelemetry's, with the trace that they belong to. */
+/** Log records in OpenTelemetry's format, with their trace. */
 import { logLevelToSeverityNumber } from "@effect/opentelemetry/OtelLogger"
 import { ROOT_CONTEXT, TraceFlags, trace } from "@opentelemetry/api"
 import type { LoggerProvider } from "@opentelemetry/sdk-logs"

@@ -9,10 +9,8 @@ import {
 } from "@opentelemetry/sdk-metrics"
 import { Effect, FiberSet } from "effect"
 import type { TelemetrySettings } from "../config/TelemetrySettings.ts"
+import { untilStop } from "./Exporters.ts"
 import type { ExportMetrics } from "./TelemetryExports.ts"
-
-/** The last exports, one signal after another, must fit into the time of a stop. */
-const stopTime = "700 millis"
 
 export const makeExportMetrics =
   (
@@ -24,27 +22,20 @@ export const makeExportMetrics =
     Effect.gen(function* () {
       const producer = yield* Effect.provideService(makeProducer(metricTemporality), Resource, resource)
       const run = yield* FiberSet.makeRuntimePromise<never>()
-      const reader = new PeriodicExportingMetricReader({
-        exporter,
-        exportIntervalMillis: metricIntervalMillis,
-        ...(metricTimeoutMillis !== undefined && { exportTimeoutMillis: metricTimeoutMillis })
-      })
-      yield* Effect.acquireRelease(
-        Effect.sync(() =>
-          reader.setMetricProducer({
-            collect: (options) =>
-              run(refresh)
-                .then(() => producer.collect(options))
-                .then(withUnits)
-          })
-        ),
+      const reader = yield* untilStop(
         () =>
-          Effect.promise(() => reader.shutdown()).pipe(
-            Effect.exit,
-            Effect.interruptible,
-            Effect.timeoutOption(stopTime)
-          )
+          new PeriodicExportingMetricReader({
+            exporter,
+            exportIntervalMillis: metricIntervalMillis,
+            ...(metricTimeoutMillis !== undefined && { exportTimeoutMillis: metricTimeoutMillis })
+          })
       )
+      reader.setMetricProducer({
+        collect: (options) =>
+          run(refresh)
+            .then(() => producer.collect(options))
+            .then(withUnits)
+      })
     })
 
 const units: ReadonlyArray<readonly [end: string, unit: string]> = [
@@ -52,7 +43,7 @@ const units: ReadonlyArray<readonly [end: string, unit: string]> = [
   ["_bytes", "By"]
 ]
 
-/** The names end in their units, as Prometheus wants them. The unit "1" means a ratio: its OTLP receiver would rename the gauges. */
+/** Prometheus requires the unit at the end of a name. The unit "1" means a ratio: its OTLP receiver would rename the gauges. */
 const withUnits = ({ errors, resourceMetrics }: CollectionResult): CollectionResult => ({
   errors,
   resourceMetrics: {

@@ -9,7 +9,7 @@ import { OTLPTraceExporter as ProtobufTraceExporter } from "@opentelemetry/expor
 import type { LogRecordExporter } from "@opentelemetry/sdk-logs"
 import type { PushMetricExporter } from "@opentelemetry/sdk-metrics"
 import type { SpanExporter } from "@opentelemetry/sdk-trace-base"
-import type { Context } from "effect"
+import { type Context, Effect } from "effect"
 import type { OtlpProtocol, Signal } from "../config/TelemetrySettings.ts"
 import { telemetryFailures } from "./Metrics.ts"
 
@@ -23,6 +23,15 @@ export const metricExporter = (protocol: OtlpProtocol, registry: Registry): Push
 
 export const logExporter = (protocol: OtlpProtocol, registry: Registry): LogRecordExporter =>
   counted(protocol === "http/json" ? new JsonLogExporter() : new ProtobufLogExporter(), "logs", registry)
+
+/** The last exports, one signal after another, must fit into the time of a stop. */
+const stopTime = "700 millis"
+
+/** When the scope ends, exports the buffered items, within the time of a stop. */
+export const untilStop = <A extends { shutdown(): Promise<void> }>(make: () => A) =>
+  Effect.acquireRelease(Effect.sync(make), (running) =>
+    Effect.promise(() => running.shutdown()).pipe(Effect.exit, Effect.interruptible, Effect.timeoutOption(stopTime))
+  )
 
 interface Exporter<Items> {
   export(items: Items, onResult: (result: ExportResult) => void): void

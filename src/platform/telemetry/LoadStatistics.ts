@@ -1,4 +1,4 @@
-/** The load of this process by requests, which background work reads to throttle itself. */
+/** The load of this process. Background work throttles itself accordingly. */
 import { type EventLoopUtilization, performance } from "node:perf_hooks"
 import { Context } from "effect"
 

@@ -17,7 +17,7 @@ export const layer = (format: "pretty" | "json") =>
     )
   )
 
-/** Writes to a logger, and exports if telemetry is on. Both receive a failure that repeats at most once a second. */
+/** Writes to a logger, and exports if telemetry is on. Both receive a repeated failure at most once a second. */
 export const layerOf = (logger: Logger.Logger<unknown, void>) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -17,7 +17,7 @@ const gauge = (name: string, description: string) => (attributes?: Labels) =>
 const histogram = (name: string, description: string, boundaries: ReadonlyArray<number>) => (attributes?: Labels) =>
   Metric.histogram(name, { description, boundaries, attributes })
 
-// From a cached read to a request that is about to time out.
+// From the time of a cached read to the default timeout of a request.
 const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const commitSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const groupSizes = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -33,7 +33,7 @@ export const httpSeconds = histogram(
 /** Label code. */
 export const refusals = counter("licensing_refusals_total", "Requests refused, by error code.")
 
-/** Entries dropped from a full buffer: it fills faster than it is written, or the database is unreachable for long. */
+/** Entries dropped from a full buffer, which fills faster than it is written, or while the database is unreachable. */
 export const refusalsDropped = counter(
   "licensing_activity_refusals_dropped_total",
   "Refused runtime calls missing from the activities feed."

@@ -1,5 +1,5 @@
 /**
- * Sets the official SDK up. Only `Telemetry.ts` loads this file and what it imports, and only if something is exported: these
+ * Sets up the official SDK. Only `Telemetry.ts` loads this file and its imports, and only if something is exported, because these
  * packages take time and memory.
  */
 import { make as makeEffectTracer, OtelTracer } from "@effect/opentelemetry/OtelTracer"
@@ -20,16 +20,13 @@ import { HttpMiddleware } from "effect/http"
 import type { TelemetrySettings } from "../config/TelemetrySettings.ts"
 import { makeLogger } from "./ExportedLogs.ts"
 import { makeExportMetrics } from "./ExportedMetrics.ts"
-import { logExporter, metricExporter, traceExporter } from "./Exporters.ts"
+import { logExporter, metricExporter, traceExporter, untilStop } from "./Exporters.ts"
 import { makeProblems, TelemetryProblems } from "./Problems.ts"
 import { tracerOfChildren } from "./RecordedSpans.ts"
 import { makeTraces } from "./RecordedTraces.ts"
 import { makeRequestSampling, samplerOf } from "./RequestSampling.ts"
 import { LogExport, MetricsExport } from "./TelemetryExports.ts"
 import { Traces } from "./Traces.ts"
-
-/** The last exports, one signal after another, must fit into the time of a stop. */
-const stopTime = "700 millis"
 
 /** Exports the signals of the settings until the scope ends. */
 export const layer = (settings: TelemetrySettings, version: string) =>
@@ -111,16 +108,10 @@ const makeLogging = Effect.fnUntraced(function* (
   return makeLogger(provider)
 })
 
-/** At the end exports what is buffered, if that takes no longer than a stop may. */
-const untilStop = <Provider extends { shutdown(): Promise<void> }>(make: () => Provider) =>
-  Effect.acquireRelease(Effect.sync(make), (provider) =>
-    Effect.promise(() => provider.shutdown()).pipe(Effect.exit, Effect.interruptible, Effect.timeoutOption(stopTime))
-  )
-
-// Such a number would make each report of a problem different.
+// Without this number, repeated reports of a problem are equal.
 const changingNumber = /^Dropped \d+/
 
-/** Takes the SDK's reports, which it would otherwise not make or write to the console. */
+/** Receives the SDK's reports, which it would otherwise omit or write to the console. */
 const takeProblems = (report: (problem: string) => void) =>
   Effect.acquireRelease(
     Effect.sync(() => {

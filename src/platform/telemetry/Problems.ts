@@ -1,19 +1,17 @@
 /**
- * What the SDK reports about itself, such as an export that failed. It is logged as a warning; a problem that repeats is logged
- * once and counted (`RepeatedFailures`).
+ * The SDK's reports about itself, such as a failed export. They are logged as warnings; a repeated problem is logged once and counted
+ * (`RepeatedFailures`).
  */
 import { Context, Effect, Layer, Queue } from "effect"
 import { IsAboutExport } from "./TelemetryExports.ts"
 
-/** Problems that wait for the logger; older ones are dropped. */
+/** The maximum number of problems that wait for the logger. Older ones are dropped. */
 const waitingMax = 100
 
 /** Undefined without telemetry. */
 export const TelemetryProblems = Context.Reference<Queue.Queue<string> | undefined>(
   "licensing/platform/telemetry/Problems",
-  {
-    defaultValue: () => undefined
-  }
+  { defaultValue: () => undefined }
 )
 
 export const makeProblems = Queue.sliding<string>(waitingMax)

@@ -1,6 +1,6 @@
 /**
- * The spans of effects. A span is recorded if it is below a recorded one; others cost nothing. A recorded span contains no text
- * of an error, because such a text may contain what a caller has sent: it has the error's type, and the log has the rest.
+ * The spans of effects. Only spans below a recorded one are recorded; others cost nothing. A recorded span contains an error's type
+ * but not its text, because the text may contain input of a caller. The log has the text.
  */
 import { type Span as OtelSpan, SpanStatusCode } from "@opentelemetry/api"
 import { Cause, Context, type Exit, Option, Predicate, Tracer } from "effect"
@@ -19,10 +19,10 @@ export const tracerOfChildren = (tracer: Tracer.Tracer): Tracer.Tracer =>
         : unrecorded
   })
 
-/** A span of the package keeps everything that it is given. These methods replace its own. */
+/** Replaces the methods of the package's span, which record all texts. */
 export const withoutTexts = (span: Tracer.Span): Tracer.Span => Object.assign(span, { end, attribute })
 
-/** One object for all, because it keeps nothing. */
+/** One object for all unrecorded spans, because it has no state. */
 const unrecorded: Tracer.Span = {
   _tag: "Span",
   name: "unrecorded",
@@ -83,7 +83,7 @@ function attribute(this: Tracer.Span, key: string, value: unknown) {
     if (operation !== undefined) span.setAttribute("db.operation.name", operation)
     if (table !== undefined) span.setAttribute("db.collection.name", table)
   }
-  // Not a name of the conventions.
+  // This name is not part of OpenTelemetry's conventions.
   if (key === "effect.sql.method") return
   span.setAttribute(key, typeof value === "number" || typeof value === "boolean" ? value : String(value))
 }

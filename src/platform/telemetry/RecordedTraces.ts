@@ -21,7 +21,7 @@ const probePaths = new Set(["/health", "/healthz", "/readyz", "/metrics"])
 const isFile = (path: string) => /^\/(docs|console)\/./.test(path)
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** Between the nodes of a cluster, whatever the settings name for callers and receivers. */
+/** The format between the nodes of a cluster, independent of the settings for callers and receivers. */
 const betweenNodes = new W3CTraceContextPropagator()
 
 // Requests whose deliveries continue their traces. A first attempt follows within a second.

@@ -1,6 +1,6 @@
 /**
- * Keeps a failure that repeats from filling the log. The first record of a failure is written with its cause. Further ones are
- * counted, and at most once a second one record without a cause tells how many there were.
+ * Prevents repeated failures from filling the log. The first record of a failure is written with its cause. Further ones are
+ * counted, and their number is written at most once a second, without a cause.
  */
 import { Cause, Array as Items, type Logger, LogLevel, Predicate } from "effect"
 
@@ -24,7 +24,7 @@ export interface RepeatedFailures {
   readonly flush: (nowMillis: number) => void
 }
 
-/** Wraps the function that writes a record. Records below the level Warn pass. */
+/** Wraps the function that writes a record. Records below the level Warn are always written. */
 export const makeRepeatedFailures = (write: (options: Options) => void): RepeatedFailures => {
   const failures = new Map<string, Failure>()
 
@@ -72,10 +72,10 @@ const keyOf = ({ cause, logLevel, message }: Options): string =>
 const valueOf = (reason: Cause.Reason<unknown>): unknown =>
   reason._tag === "Fail" ? reason.error : reason._tag === "Die" ? reason.defect : undefined
 
-// The database's error is inside of the driver's, which is inside of the statement's.
+// The database's error is nested in the driver's, which is nested in the statement's.
 const depthMax = 4
 
-/** What an error has in common with its repetitions. */
+/** A key that an error shares with its repetitions. */
 const errorKey = (error: unknown, depth: number): string => {
   if (!Predicate.isObject(error)) return String(error)
   const { _tag, cause, code, message, name, reason } = error as Record<string, unknown>

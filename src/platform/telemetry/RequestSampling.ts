@@ -1,6 +1,6 @@
 /**
- * Decides which traces are recorded, before anything is made for them: an unsampled request costs a random id and a
- * comparison. The SDK asks the same sampler again, with the same trace id, and decides the same.
+ * Decides which traces are recorded, before any object is created for them: an unsampled request costs a random id and a
+ * comparison. The SDK calls the same sampler again with the same trace id, so its decision is the same.
  */
 import {
   defaultTextMapGetter,
@@ -39,7 +39,7 @@ export const samplerOf = (name: SamplerName, ratio: number): Sampler => {
   return samplers[name]()
 }
 
-/** Baggage is accepted as a name, because it is part of the default, and not handed on: receivers are other organizations. */
+/** The name `baggage` is accepted, because it is part of the default. Baggage is not forwarded, because receivers are other organizations. */
 const propagatorsByName: Readonly<Record<Propagator, (() => TextMapPropagator) | undefined>> = {
   tracecontext: () => new W3CTraceContextPropagator(),
   baggage: undefined,
@@ -56,7 +56,7 @@ const propagatorOf = (names: ReadonlyArray<Propagator>): CompositePropagator =>
     })
   })
 
-/** A trace that was decided to be sampled. The next root span gets its trace id. */
+/** A trace that will be sampled. The next root span gets its trace id. */
 export interface SampledTrace {
   readonly remote: SpanContext | undefined
 }
@@ -80,7 +80,7 @@ export const makeRequestSampling = (sampler: Sampler, names: ReadonlyArray<Propa
     const context = remote === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote)
     const { decision } = sampler.shouldSample(context, traceId, name, kind, {}, [])
     if (decision !== SamplingDecision.RECORD_AND_SAMPLED) return undefined
-    // A span below a remote one takes that one's trace id.
+    // A span below a remote one has the trace id of the remote span.
     decidedId = remote === undefined ? traceId : undefined
     return { remote }
   }
@@ -99,7 +99,7 @@ export const makeRequestSampling = (sampler: Sampler, names: ReadonlyArray<Propa
     ids,
     /** Undefined if the request is not sampled. */
     ofRequest: (headers: TracedRequest["headers"], name: string) => decide(remoteOf(headers), name, SpanKind.SERVER),
-    /** Undefined if a delivery of unknown cause is not sampled. */
+    /** Undefined if a delivery without a sampled request is not sampled. */
     ofDelivery: (name: string) => decide(undefined, name, SpanKind.CLIENT),
     headersOf: (span: SpanContext): { readonly [name: string]: string } => {
       const headers: Record<string, string> = {}

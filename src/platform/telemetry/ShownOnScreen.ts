@@ -1,6 +1,6 @@
 /**
- * Records that the screen of a start shows anyway (src/edge/system/Announcement.ts). As text on a terminal they would say it twice; the
- * log as JSON has them.
+ * Marks records that the start screen also shows (src/edge/system/Announcement.ts). The text log on a terminal omits them; the JSON
+ * log has them.
  */
 import { Context, Effect } from "effect"
 

@@ -8,7 +8,7 @@ export interface StatementSummary {
 }
 
 const lengthMax = 255
-// The service has some hundred statements; lists combine filters.
+// The service has a few hundred statements. Lists have more, because they combine filters.
 const cachedMax = 1_000
 
 const subqueryNames = /(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:MATERIALIZED\s+)?\(/g

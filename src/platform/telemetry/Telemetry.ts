@@ -1,6 +1,5 @@
 /**
- * OpenTelemetry, if an endpoint is set: exports traces, metrics and logs. Otherwise no package of OpenTelemetry is loaded, and
- * nothing costs anything.
+ * OpenTelemetry: exports traces, metrics and logs if an endpoint is set. Otherwise no package of OpenTelemetry is loaded.
  */
 import { Effect, Layer } from "effect"
 import { Settings } from "../config/Config.ts"

@@ -1,26 +1,25 @@
 /**
- * The spans of requests, commands and deliveries. Without telemetry there are none: this file loads no package of OpenTelemetry.
+ * The spans of requests, commands and deliveries. Without telemetry there are none. This file loads no package of OpenTelemetry.
  *
- * A trace begins with a sampled request or delivery. All other spans are below such a span: work that no sampled request waits
- * for has none.
+ * A trace begins with a sampled request or delivery. All other spans are below such a span. Other work has no spans.
  */
 import type { IncomingHttpHeaders } from "node:http"
 import { Context, type Exit, Option, Tracer } from "effect"
 
-/** What is known of a request when it arrives. */
+/** The parts of a request that its span uses. */
 export interface TracedRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly headers: IncomingHttpHeaders
 }
 
-/** A span for another node: headers of the W3C Trace Context. */
+/** The context of a span for another node, as headers of W3C Trace Context. */
 export interface HandedSpan {
   readonly traceparent?: string
   readonly tracestate?: string
 }
 
-/** What is known of a request when its response is sent. `route` is the template: a path as sent may contain anything. */
+/** The parts of a response that the request's span uses. `route` is the template, because a path may contain anything. */
 export interface TracedResponse {
   readonly method: string
   readonly route: string | undefined
@@ -40,7 +39,7 @@ export interface TracedDelivery {
 }
 
 export interface Traces {
-  /** Starts the span of a request if the request is sampled. Takes over the caller's context. Probes are never sampled. */
+  /** Starts the span of a request if the request is sampled. Continues the caller's trace. Probes are never sampled. */
   readonly startRequest: (request: TracedRequest) => Tracer.Span | undefined
   /** Notes the id of a sampled request, so that the deliveries of its events continue its trace. */
   readonly nameRequest: (span: Tracer.Span, requestId: string) => void
@@ -49,15 +48,15 @@ export interface Traces {
   readonly abandonRequest: (span: Tracer.Span) => void
   /** Starts a span below a sampled one. */
   readonly startBelow: (parent: Tracer.Span, name: string, attributes: Readonly<Record<string, string>>) => Tracer.Span
-  /** What another node needs to continue the trace of a sampled request. */
+  /** The context with which another node continues the trace of a sampled request. */
   readonly handOver: (span: Tracer.Span) => HandedSpan
-  /** Starts the span of a command that another node has handed over. The deliveries of its events continue the trace, too. */
+  /** Starts the span of a command that another node handed over. The deliveries of its events also continue the trace. */
   readonly startHandedOver: (from: HandedSpan, operation: string, requestId: string) => Tracer.Span
   readonly end: (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>) => void
-  /** Starts the span of a delivery attempt: in the trace of the request that caused it if known, otherwise if it is sampled. */
+  /** Starts the span of a delivery attempt: in the trace of the request that caused it, or in a new trace if it is sampled. */
   readonly startDelivery: (delivery: TracedDelivery) => Tracer.Span | undefined
   readonly endDelivery: (span: Tracer.Span, outcome: { readonly status?: number; readonly failure?: string }) => void
-  /** The headers that hand the context of a span on. */
+  /** The headers that contain the context of a span. */
   readonly headersOf: (span: Tracer.Span) => { readonly [name: string]: string }
 }
 

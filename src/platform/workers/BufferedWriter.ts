@@ -14,15 +14,15 @@ export interface BufferedWriterOptions<Batch> {
   /** The buffer's name in logs. */
   readonly name: string
   /**
-   * Takes the next batch out of the buffer, at most what one transaction should write; undefined if none is left. `first`: a pass
-   * starts, and entries that arrive later belong to the next pass.
+   * Removes the next batch from the buffer, limited to the rows of one transaction; undefined if the buffer is empty. With `first` a
+   * pass starts, and entries that arrive later belong to the next pass.
    */
   readonly take: (first: boolean) => Batch | undefined
   /** Writes a batch within the running transaction. */
   readonly write: (batch: Batch) => Effect.Effect<void, SqlError.SqlError>
 }
 
-/** The rows of killed nodes are deleted after a day: no retry takes that long. */
+/** The rows of killed nodes are deleted after a day, because no retry takes that long. */
 const retentionMillis = 86_400_000
 
 /** A pass that writes the whole buffer. Concurrent passes run one after another. */
@@ -71,7 +71,7 @@ export const makeBufferedWriter = Effect.fnUntraced(function* <Batch>({
   })
   yield* Effect.addFinalizer(() =>
     Effect.catchCause(Effect.andThen(pass, deleteMarker), (cause) =>
-      Effect.logWarning("Buffered rows could not be written and are lost.", { name }, Cause.squash(cause))
+      Effect.logWarning("Buffered rows cannot be written and are lost.", { name }, Cause.squash(cause))
     )
   )
   return pass

@@ -22,7 +22,7 @@ export const exclusively =
       )
     )
 
-/** A statement for pipelined transactions: fails as changed meanwhile if another node runs a transaction with this name. */
+/** A statement for pipelined transactions. Fails as a concurrent change if another node runs a transaction with this name. */
 export const requireExclusive = (sql: SqlClient.SqlClient, name: string) => sql`
   SELECT demand(${lock(sql, name)}, ${concurrentChange}, 'another node holds the lock')`
 
@@ -30,11 +30,11 @@ const lock = (sql: SqlClient.SqlClient, name: string) =>
   sql`pg_try_advisory_xact_lock(hashtextextended(${`licensing/${name}`}, 0))`
 
 /**
- * The length of a pause as a multiple of the batch's duration: it grows with the load of the database. Without pauses the p99 of
- * consumptions rises up to 2.9 times while 100,000 licenses expire.
+ * The length of a pause as a multiple of the batch's duration, which grows with the load of the database. Without pauses the p99 of
+ * consumptions increases up to 2.9 times while 100,000 licenses expire.
  */
 const pauseFactorDefault = 1
-/** The longest pause: a batch that waited for a lock, or a suspended machine, must not cause a long one. */
+/** The longest pause. A batch that waited for a lock, or a suspended machine, must not cause a longer one. */
 const pauseMillisMax = 500
 
 /** The weight of the last batch in the moving average. */
@@ -43,9 +43,9 @@ const averageWeight = 1 / 16
 const slowdownMax = 4
 
 /**
- * Runs batches with a pause after each. A batch that takes longer than the average competes with something: requests, garbage
- * collection, a slow disk. Then its pause is longer by the same factor, up to four times, so that the next batch does not add to
- * the load. On a machine that is always busy the average itself is high.
+ * Runs batches with a pause after each. A batch that takes longer than the average competes with requests, garbage collection or a
+ * slow disk. Then its pause is longer by the same factor, up to four times, so that the next batch does not add to the load. On a
+ * machine that is always busy the average itself is high.
  */
 export const makeThrottle = (pauseFactor: number = pauseFactorDefault) => {
   let averageMillis: number | undefined

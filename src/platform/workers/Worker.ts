@@ -1,7 +1,7 @@
 /**
- * A worker: an idempotent pass over the tables that runs repeatedly. A signal or the schedule starts the next pass. A pass that
- * fails is retried sooner than the schedule; there is no other recovery. Of consecutive failures only the first is logged. A
- * worker whose fiber crashes is restarted. It counts as dead until a pass succeeds, and so does a worker whose pass is stuck.
+ * A worker: an idempotent pass over the tables that runs repeatedly. A signal or the schedule starts the next pass. A failed pass is
+ * retried sooner than the schedule; there is no other recovery. Of consecutive failures only the first is logged. A worker whose
+ * fiber crashes is restarted. A crashed or stuck worker counts as dead until a pass succeeds.
  */
 import { type Cause, Clock, Duration, Effect, Fiber, Latch } from "effect"
 import { Heartbeat } from "./PassHeartbeat.ts"
@@ -25,7 +25,7 @@ export interface WorkerStatus {
   readonly failures: number
   /** Passes that succeeded since the start. */
   readonly passes: number
-  /** Its fiber has ended or its pass is stuck, and no pass has succeeded since. */
+  /** Its fiber has crashed or its pass is stuck, and no pass has succeeded since. */
   readonly dead: boolean
   /** The number of crashes of its fiber. */
   readonly deaths: number
@@ -42,7 +42,7 @@ export interface Running {
 // A failing worker retries after a second, then with growing delays, at most its schedule or a minute.
 const retryDelayFirst = Duration.seconds(1)
 const retryDelayMax = Duration.minutes(1)
-// Long enough that a worker that crashes at once does not keep the machine busy.
+// A worker that crashes at its start must not keep the machine busy.
 const restartDelay = Duration.seconds(1)
 // Single statements, requests and export steps take much less; a pass of many of them sends a heartbeat after each.
 const silentMinutesMax = 10

@@ -120,7 +120,7 @@ layer(TestServer.layerWith({ rateFailures: 2 }).pipe(Layer.provide(capturing)))(
       const told = records.map(({ level, text }) => `${level} ${/"code":"(\w+)"/.exec(text)?.[1] ?? text}`)
       assert.deepStrictEqual(told, [
         "Info TOKEN_MALFORMED",
-        'Warn ["An address sends many credentials that fail.",{"address":"127.0.0.1"}]',
+        'Warn ["Many credentials from one address failed.",{"address":"127.0.0.1"}]',
         "Info TOKEN_MALFORMED"
       ])
       assert.notInclude(JSON.stringify(records), "wrong")

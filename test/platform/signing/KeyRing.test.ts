@@ -250,8 +250,8 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
             )
           )
           assert.deepStrictEqual(messages, [
-            "Error The signing keys cannot be read: the key in use is kept.",
-            "Info The signing keys are read again."
+            "Error The signing keys cannot be read; keeping the current key.",
+            "Info The signing keys can be read again."
           ])
         })
       ).pipe(Effect.provide(Logger.layer([logger])))

@@ -1,13 +1,13 @@
 /**
- * Limits of a JSON text that hold before it is parsed: what a text costs beyond its bytes grows with its names and values, and a
- * text of 256 KiB may have 50,000 of them. The bytes are read once, and no text is made from them.
+ * Limits of a JSON text that are checked before it is parsed. The cost of parsing grows with the number of names and values, and
+ * 256 KiB may contain 50,000 of them. One scan over the bytes checks all limits, and decodes nothing.
  *
- * What must stay true: brackets, colons and commas within strings do not count, and a quote after a backslash ends no string.
+ * What must stay true: brackets, colons and commas within strings do not count, and a quote after a backslash does not end a string.
  */
 
 /** Levels of objects and lists, the body itself included. No operation takes more than a handful. */
 export const depthMax = 16
-/** Names of one object, repeated ones included. No operation takes a tenth of it. */
+/** Names of one object, repeated ones included. No operation needs a tenth of this. */
 export const namesMax = 500
 /** Names of one object within `metadata`. */
 export const metadataNamesMax = 64
@@ -16,11 +16,11 @@ export const valuesMaxDefault = 10_000
 
 export type ExceededLimit = "depth" | "names" | "metadata" | "values"
 
-// The state of each level. A scan never pauses, so that all share it.
+// The state of each level. All scans share it, because a scan is never interrupted.
 const names = new Uint32Array(depthMax + 1)
 const limits = new Uint32Array(depthMax + 1).fill(namesMax)
 
-/** The first limit that a text exceeds. Whether the text is JSON is left to the parser. */
+/** The first limit that a text exceeds. Other faults are left to the parser. */
 export const exceededLimit = (bytes: Uint8Array, valuesMax: number): ExceededLimit | undefined => {
   let depth = 0
   let values = 0
@@ -57,7 +57,7 @@ export const exceededLimit = (bytes: Uint8Array, valuesMax: number): ExceededLim
   return undefined
 }
 
-/** The index of a string's closing quote, or one that is no index of the text if it has none. */
+/** The index of a string's closing quote. Without one, an index beyond the text. */
 export const endOfString = (bytes: Uint8Array, begin: number): number => {
   let end = begin + 1
   for (; end < bytes.length && bytes[end] !== quote; end++) if (bytes[end] === backslash) end++

@@ -1,6 +1,6 @@
-/** Finds the place of a syntax fault in a text that `JSON.parse` refused: its own errors often have no position, and quote the text. */
+/** Finds the position of a syntax error in text that `JSON.parse` rejects. Its own errors often lack a position, and quote the text. */
 
-// Sticky: each matches at the reader's position only.
+// Sticky: each matches only at the current position.
 const whitespace = /[ \t\n\r]*/y
 const comma = /,/y
 const colon = /:/y
@@ -10,7 +10,7 @@ const closings = { "{": /\}/y, "[": /\]/y } as const
 const characters = /"(?:[ !#-[\]-\uffff]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y
 const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 
-/** The index of the first character that JSON does not allow there; the text's length if it ends too early. */
+/** The index of the first invalid character; the text's length if it ends too early. */
 export const syntaxFaultAt = (text: string): number => {
   let at = 0
 

@@ -3,9 +3,8 @@
  * `JsonLimits`, no member named `__proto__` (code that reads it could change a prototype), and no member name that contains a
  * backslash.
  *
- * A name with a backslash makes V8's parser wrong for others (nodejs/node#63785, all of V8 13 and 14): after it parsed
- * one, it may read a later name with an escape, such as `\n` or `\u00e9`, as that name. So no such name reaches
- * `JSON.parse`.
+ * Names with a backslash trigger a fault of V8's parser (nodejs/node#63785, all of V8 13 and 14): after such a name, it may read a
+ * later name with an escape, such as `\n` or `\u00e9`, as the earlier one. So no such name reaches `JSON.parse`.
  *
  * The checks scan the bytes and parse only suspicious parts: a valid body of 100 bytes takes half a microsecond.
  */
@@ -22,22 +21,22 @@ import {
 } from "./JsonLimits.ts"
 import { syntaxFaultAt } from "./JsonSyntax.ts"
 
-/** What is wrong with a body as JSON text; `detail` is a path where there is one. */
+/** A fault of a body as JSON text. `detail` is the path of the faulty member, if known. */
 export interface JsonFault {
   readonly message: string
   readonly detail?: string
 }
 
 /**
- * Different names in a body. V8 takes more than a microsecond to parse a name that it has not read before, and almost none for
- * one that it has: lists of records repeat their names.
+ * Different names in a body. V8 takes more than a microsecond to parse a new name, and almost no time for a repeated one. Lists of
+ * records repeat their names.
  */
 export const differentNamesMax = 2_000
 
-/** Names that a request makes up may be long: the beginning tells which one is meant. */
+/** Names in a request may be long. The beginning is enough to find the field. */
 const detailLengthMax = 256
 
-/** The fault of a body that is no JSON object, as far as its bytes tell; syntax errors are left to `parseBody`. */
+/** The faults that can be found without parsing the whole body. Syntax errors are left to `parseBody`. */
 export const bodyFault = (bytes: Buffer, valuesMax: number = valuesMaxDefault): JsonFault | undefined => {
   if (bytes.length === 0) return { message: "The body is empty: send a JSON object." }
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
@@ -73,59 +72,43 @@ const limitFault = (exceeded: ExceededLimit, valuesMax: number): JsonFault => {
   }
 }
 
-/** A member takes six bytes at least, as in `"a":1,`: most bodies are too short to be searched. */
-const hasTooManyNames = (bytes: Buffer): boolean => {
-  if (bytes.length < 6 * differentNamesMax) return false
-  const names = new Set<string>()
-  for (let begin = bytes.indexOf(quote); begin !== -1; ) {
-    const end = endOfString(bytes, begin)
-    if (bytes[afterWhitespace(bytes, end + 1)] === colon) {
-      names.add(bytes.toString("latin1", begin + 1, end))
-      if (names.size > differentNamesMax) return true
-    }
-    begin = bytes.indexOf(quote, end + 1)
-  }
-  return false
-}
-
-/**
- * The first member name of a JSON text that contains a backslash, written `\\` or `\u005c`. Whether the text is JSON is left to
- * the parser.
- */
-export const nameWithBackslash = (bytes: Buffer): string | undefined => {
-  if (!bytes.includes(backslash)) return undefined
-  for (let begin = bytes.indexOf(quote); begin !== -1; ) {
-    let end = begin + 1
-    let mayContain = false
-    for (; end < bytes.length && bytes[end] !== quote; end++) {
-      if (bytes[end] !== backslash) continue
-      end++
-      if (!mayContain) mayContain = writesBackslash(bytes, end)
-    }
-    end++
-    if (mayContain && bytes[afterWhitespace(bytes, end)] === colon) {
-      const name = parseBody(bytes.toString("utf8", begin, end))
-      if (Result.isSuccess(name) && String(name.success).includes("\\")) return String(name.success)
-    }
-    begin = bytes.indexOf(quote, end)
+/** Finds the first member name that fulfils a condition, without its quotes. `end` is the index of the closing quote. */
+const findName = <A>(bytes: Buffer, test: (begin: number, end: number) => A | undefined): A | undefined => {
+  for (let quoteAt = bytes.indexOf(quote); quoteAt !== -1; ) {
+    const end = endOfString(bytes, quoteAt)
+    const found = bytes[afterWhitespace(bytes, end + 1)] === colon ? test(quoteAt + 1, end) : undefined
+    if (found !== undefined) return found
+    quoteAt = bytes.indexOf(quote, end + 1)
   }
   return undefined
 }
 
-/** Whether an escape, from the byte after its backslash on, is that of a backslash. */
-const writesBackslash = (bytes: Buffer, at: number): boolean =>
-  bytes[at] === backslash || (bytes[at] === letterU && codeUnit(bytes, at) === backslash)
-
-/** Whether a string begins at one of the quotes that is a member's name and reads `__proto__`, with escapes or without. */
-const hasPrototypeName = (bytes: Buffer): boolean => {
-  if (!bytes.includes(prototypeName) && !bytes.includes("\\u")) return false
-  for (let begin = bytes.indexOf(quote); begin !== -1; ) {
-    const end = endOfString(bytes, begin)
-    if (readsPrototype(bytes, begin + 1, end) && bytes[afterWhitespace(bytes, end + 1)] === colon) return true
-    begin = bytes.indexOf(quote, end + 1)
-  }
-  return false
+const hasTooManyNames = (bytes: Buffer): boolean => {
+  // A member takes at least six bytes, as in `"a":1,`, so most bodies are too short to contain too many.
+  if (bytes.length < 6 * differentNamesMax) return false
+  const names = new Set<string>()
+  return (
+    findName(
+      bytes,
+      (begin, end) => names.add(bytes.toString("latin1", begin, end)).size > differentNamesMax || undefined
+    ) ?? false
+  )
 }
+
+/** The first member name that contains a backslash, written `\\` or `\u005c`. Other faults are left to the parser. */
+export const nameWithBackslash = (bytes: Buffer): string | undefined =>
+  bytes.includes(backslash)
+    ? findName(bytes, (begin, end) => {
+        if (!/\\(?:\\|u005c)/i.test(bytes.toString("latin1", begin, end))) return undefined
+        const name = parseBody(bytes.toString("utf8", begin - 1, end + 1))
+        return Result.isSuccess(name) && String(name.success).includes("\\") ? String(name.success) : undefined
+      })
+    : undefined
+
+/** Whether a member is named `__proto__`, written with escapes or without. */
+const hasPrototypeName = (bytes: Buffer): boolean =>
+  (bytes.includes(prototypeName) || bytes.includes("\\u")) &&
+  (findName(bytes, (begin, end) => readsPrototype(bytes, begin, end) || undefined) ?? false)
 
 const readsPrototype = (bytes: Buffer, begin: number, end: number): boolean => {
   let at = begin
@@ -141,26 +124,26 @@ const prototypeName = "__proto__"
 /** Bytes of an escape as `\\u005f`. */
 const escapeLength = 6
 
-/** The character of an escape, from its letter u on; -1 if it is not one of the first 256, which are the ones looked for. */
+/** The character of an escape that begins at its letter u; -1 if it is not one of the first 256. */
 const codeUnit = (bytes: Buffer, at: number): number =>
   bytes[at + 1] === zero && bytes[at + 2] === zero ? 16 * hexValue(bytes[at + 3]) + hexValue(bytes[at + 4]) : -1
 
-/** Of another byte some number: the parser refuses such an escape. */
+/** The result is meaningless for other bytes, because the parser refuses their escapes. */
 const hexValue = (byte = 0): number => (byte <= 0x39 ? byte - zero : (byte | 0x20) - 0x57)
 
-/** The value of a body's text, or undefined where it is no JSON. */
+/** Parses the text of a body. */
 export const parseBody = (text: string): Result.Result<unknown, JsonFault> =>
   Result.try({
     try: () => JSON.parse(text) as unknown,
     catch: () => ({ message: `The body is not valid JSON: ${placeOf(text, syntaxFaultAt(text))}.` })
   })
 
-/** Where a text is wrong. Only the position is shown: the text may contain secrets. */
+/** Describes the position of a syntax error. The text itself is not shown, because it may contain secrets. */
 const placeOf = (text: string, at: number): string => {
   if (at >= text.length) return "it ends too early"
   let line = 1
   let column = 1
-  // Without an array of the lines or characters, which would take ten times as long as the parser.
+  // Splitting the text into lines or characters would take ten times as long as the parser.
   for (let index = 0; index < at; index++) {
     const unit = text.charCodeAt(index)
     if (unit === newline) {
@@ -179,7 +162,7 @@ const letterU = 0x75
 const zero = 0x30
 const newline = 0x0a
 
-/** The index of the first byte from `index` on that is not one of the four characters that JSON calls whitespace. */
+/** The index of the first byte at or after `index` that is not JSON whitespace. */
 const afterWhitespace = (bytes: Buffer, index: number): number => {
   let after = index
   while (bytes[after] === 0x20 || bytes[after] === 0x0a || bytes[after] === 0x0d || bytes[after] === 0x09) after++

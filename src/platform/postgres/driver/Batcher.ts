@@ -1,6 +1,6 @@
 /**
- * Turns many small requests into few large statements: while one batch runs, the next one is collected. A single request is sent
- * at once. Under load a batch contains all requests that arrived meanwhile, so the cost per request falls as load rises.
+ * Combines many small requests into few large statements: while one batch runs, the next one is collected. A single request is sent
+ * at once. Under load a batch contains all requests that arrived during the previous one, so the cost per request falls.
  */
 import { type Context, Effect, Exit, FiberSet, Tracer } from "effect"
 import { sampledSpan } from "../../telemetry/Traces.ts"
@@ -17,10 +17,10 @@ export type SubmitToBatch<In, Out> = (
 ) => void
 
 interface Batcher<In, Out> {
-  /** If it is interrupted before its batch begins, it is taken out of the queue. */
+  /** An interruption before the batch begins removes the input from the queue. */
   request(input: In): Effect.Effect<Out>
   readonly submit: SubmitToBatch<In, Out>
-  /** Takes late inputs out of the queue. Returns whether others wait. */
+  /** Removes late inputs from the queue. Returns whether others wait. */
   dropLate(): boolean
 }
 
@@ -34,9 +34,9 @@ interface PendingInput<In, Out> {
 const linksMax = 128
 
 /**
- * Runs a batch in a span of its own if sampled requests wait for it: below the span of the first of them. A linked one is linked
- * with all, in both directions, so that each trace leads to it. Reads are not linked: each
- * validation would carry four links.
+ * Runs a batch in its own span if sampled requests wait for it. The parent is the span of the first of them. With `isLinked`, the
+ * batch and all waiting spans are linked in both directions, so that each trace leads to the batch. Reads are not linked: each
+ * validation would have four links.
  */
 const inBatchSpan = <A>(
   { isLinked = false, name }: { readonly isLinked?: boolean; readonly name: string },
@@ -66,7 +66,7 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
   readonly concurrency: number
   readonly batchMax: number
   readonly run: (inputs: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>>
-  /** Inputs that are not worth running any more, and their result. */
+  /** Inputs that are too late to run, and their result. */
   readonly late?: { readonly isLate: (input: In) => boolean; readonly result: Out }
   /** The time between a batch and the next one, to gather inputs. Default 0. */
   readonly pauseMillis?: () => number
@@ -97,7 +97,7 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
   }
 
   const runBatches = Effect.gen(function* () {
-    // Waits one turn of the event loop, so that all requests of the same turn share the batch.
+    // All requests of the same turn of the event loop share the batch.
     yield* Effect.yieldNow
     let batch = takeBatch()
     while (batch.length > 0) {
@@ -111,7 +111,7 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
         continue
       }
       batch = takeBatch()
-      // Sends the next batch before this one's results are delivered, so that the server does not wait for their receivers.
+      // Sends the next batch before delivering these results, so that the server does not wait for their receivers.
       if (batch.length > 0)
         fork(
           Effect.andThen(

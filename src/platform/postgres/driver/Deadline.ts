@@ -1,6 +1,6 @@
 /**
- * How long a request may take, and whether the running request may still be given up. A request is given up at its deadline unless
- * its commit has begun: then its outcome is reported. What must stay true: a request that is reported as given up changes nothing.
+ * The time limit of requests. A request is abandoned at its deadline, unless its commit has begun: then its outcome is reported. What
+ * must stay true: a request that is reported as abandoned changes nothing.
  */
 import { Context, Effect, FiberSet } from "effect"
 
@@ -10,18 +10,18 @@ export const RequestTimeout = Context.Reference("licensing/platform/postgres/dri
 })
 
 export interface Deadline {
-  /** A commit, or a license's actor, decides the outcome now, or something else that ends by itself. */
+  /** The outcome is being decided: by a commit, a license's actor, or a step with its own time limit. */
   committing: boolean
-  /** The request was answered with 503: nothing of it may be committed any more. */
+  /** The request was answered with 503, and must not be committed. */
   givenUp: boolean
 }
 
-/** Of the running request; undefined outside a request. */
+/** The deadline of the running request; undefined outside a request. */
 export const Deadline = Context.Reference<Deadline | undefined>("licensing/platform/postgres/driver/Deadline", {
   defaultValue: () => undefined
 })
 
-/** Runs a part of a request that has a limit of its own: meanwhile the request is not given up. */
+/** Runs a step of a request that has its own time limit. During this step the request is not abandoned. */
 export const withoutDeadline = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
     const deadline = fiber.getRef(Deadline)
@@ -37,12 +37,12 @@ export const withoutDeadline = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect
     )
   })
 
-/** How often late requests are looked for. A request is answered at most this long after its deadline. */
+/** The interval of the check for late requests. A request is answered at most this long after its deadline. */
 const checkIntervalMillis = 500
 
 /**
- * One timer for many requests. Returns a function that starts the timer if it does not run; it runs until `check` returns false,
- * because nothing waits any more.
+ * One timer for many requests. Returns a function that starts the timer if it does not run. The timer runs until `check` returns
+ * false.
  */
 export const makeLateCheck = Effect.fnUntraced(function* (check: () => boolean) {
   const fork = yield* FiberSet.makeRuntime<never>()

@@ -1,5 +1,5 @@
-// Which server of a database's address is used. What must stay true: with `target_session_attrs`, connections last only while
-// their server fits it; and when another server takes over, all connections to the previous one end at once.
+// Chooses the server among the hosts of a database's address. What must stay true: with `target_session_attrs`, connections last
+// only while their server matches it; when another server takes over, all connections to the previous one end at once.
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 import type * as PgClient from "@effect/sql-pg/PgClient"
@@ -11,31 +11,31 @@ import type { Address, Host, WantedServer } from "../../config/DatabaseAddress.t
 import { asConnectionError } from "./Session.ts"
 import { connector } from "./Socket.ts"
 
-/** What a server says of itself. */
+/** The properties of a server. */
 interface ServerFacts {
   readonly version: number
   readonly encoding: string
 }
 
 export interface Hosts {
-  /** The URL of the host for new connections. It changes. */
+  /** The URL of the current host, for new connections. */
   readonly url: () => Redacted.Redacted<string>
   /** Opens a socket to that host. */
   readonly stream: () => Duplex
-  /** Asks the hosts in their order, and uses the first one that fits from then on. Fails if none does. */
+  /** Queries the hosts in their order and switches to the first one that fits. Fails if none does. */
   readonly choose: Effect.Effect<ServerFacts, SqlError.SqlError>
-  /** Asks the host in use twice a second, and chooses again when it does not answer or does not fit. Never ends. */
+  /** Queries the current host twice a second, and chooses again if it does not answer or does not fit. Never ends. */
   readonly follow: Effect.Effect<never>
-  /** Whether the host in use may change. */
+  /** Whether the current host may change. */
   readonly isFollowed: boolean
 }
 
-/** What connections have in common. */
+/** The options that all connections share. */
 export type ConnectionOptions = Omit<PgClient.PgPoolConfig, "url" | "stream">
 
 const askEvery = "500 millis"
 const chooseEvery = "200 millis"
-// Limits for a host among several: a host that is gone must not keep the next one waiting.
+// Limits for one of several hosts: a missing host must not delay the next one.
 const connectMillis = 2_000
 const answerMillis = 2_000
 
@@ -70,7 +70,7 @@ export const makeHosts = (address: Address, options: ConnectionOptions, silenceM
     )
   const choose = Effect.gen(function* () {
     const failures: Array<readonly [Host, SqlError.SqlError]> = []
-    // The host that was in use comes last: it has just failed.
+    // The previous host comes last, because it has just failed.
     const former = current
     const order =
       former === undefined || hosts.length === 1 ? hosts : [...hosts.filter((host) => host !== former), former]
@@ -82,7 +82,7 @@ export const makeHosts = (address: Address, options: ConnectionOptions, silenceM
       }
       failures.push([host, asked.failure])
     }
-    // A host that is merely silent may be busy: it keeps its connections until another one fits.
+    // A silent host may only be busy: its connections stay until another host fits.
     if (isFollowed && !failures.some(([host, error]) => host === former && isSilent(error))) use(undefined)
     return yield* failureOf(failures)
   })
@@ -99,18 +99,18 @@ export const makeHosts = (address: Address, options: ConnectionOptions, silenceM
     const former = current
     yield* choose.pipe(
       Effect.tapError((error) =>
-        Effect.logWarning(`No host of ${address.name} can be used, trying again: ${reasonOf(error)}`)
+        Effect.logWarning(`No host of ${address.name} can be used; retrying: ${reasonOf(error)}`)
       ),
       Effect.catch(() => Effect.retry(choose, Schedule.spaced(chooseEvery))),
       Effect.orDie
     )
-    if (current !== former) yield* Effect.logInfo(`The database is used at ${current?.name} from now on.`)
+    if (current !== former) yield* Effect.logInfo(`Switched to the database at ${current?.name}.`)
   }).pipe(Effect.forever)
 
   return { url: () => Redacted.make((current ?? hosts[0]).url), stream, choose, follow, isFollowed }
 }
 
-/** The innermost message: the driver's own messages say no more than "Failed to connect". */
+/** The innermost message, because the driver's own message is only "Failed to connect". */
 export const reasonOf = ({ reason }: SqlError.SqlError): string =>
   Predicate.hasProperty(reason.cause, "message") && reason.cause.message
     ? String(reason.cause.message)
@@ -121,7 +121,7 @@ const connectionError = (cause: Error) =>
     reason: new SqlError.ConnectionError({ cause, message: cause.message, operation: "connect" })
   })
 
-/** With a code as the system gives to a host that cannot be reached. */
+/** An error with a code, like the system's error for an unreachable host. */
 const withCode = (message: string) => Object.assign(new Error(message), { code: "EUNFIT" })
 const noneFits = ({ name }: Address) => withCode(`No host of ${name} can be used now`)
 
@@ -129,16 +129,16 @@ const noneFits = ({ name }: Address) => withCode(`No host of ${name} can be used
 const refusedStream = (error: Error): Duplex =>
   new Duplex({ read: () => {}, write: (_, __, done) => done() }).destroy(error)
 
-/** Whether a server's first bytes are PostgreSQL's: S, N or an error to a request for TLS, else a message of the startup. */
+/** Recognizes PostgreSQL by its first bytes: S, N or an error after a request for TLS, otherwise a startup message. */
 const isPostgres = (bytes: Uint8Array, tls: boolean): boolean => {
   const first = String.fromCharCode(bytes[0] ?? 0)
   return tls ? first === "E" || (bytes.length === 1 && "SN".includes(first)) : "REvN".includes(first)
 }
 const notPostgres = new SqlError.SqlError({
-  reason: new SqlError.UnknownError({ cause: new Error("The server that answers there is no PostgreSQL") })
+  reason: new SqlError.UnknownError({ cause: new Error("The server at this address is not PostgreSQL") })
 })
 
-/** A connection of its own. Other servers may send anything and then nothing, so they are known by their first bytes. */
+/** Opens a connection. Servers other than PostgreSQL are detected by their first bytes, because they may never answer further. */
 const connectTo = (host: Host, options: ConnectionOptions, open: () => Duplex) =>
   Effect.suspend(() => {
     let foreign = false
@@ -152,7 +152,7 @@ const connectTo = (host: Host, options: ConnectionOptions, open: () => Duplex) =
     )
   })
 
-/** Asks a server what it is; fails if that is not wanted. */
+/** Reads a server's properties. Fails if it does not fit. */
 const ask = (wanted: WantedServer) =>
   Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
     const [row = []] = yield* Effect.mapError(connection.queryValues(factsQuery), asConnectionError)
@@ -178,10 +178,10 @@ const isSilent = ({ reason: { cause } }: SqlError.SqlError): boolean =>
 
 const networkError = /^(EAI_AGAIN|E(?!PROTO$)[A-Z0-9]+)$/
 
-/** A pooler in front of the server does not know the parameters that the service sends when it connects. */
+/** A pooler in front of the server rejects the startup parameters of the service. */
 const protocolViolation = "08P01"
 
-/** Whether the same address may work later: nothing listens there, or the server is starting, stopping or full. */
+/** Whether a retry may succeed: nothing listens at the address, or the server is starting, stopping or full. */
 export const isTransient = ({ reason: { _tag, cause, message } }: SqlError.SqlError): boolean =>
   _tag === "ConnectionError" &&
   ((Predicate.hasProperty(cause, "severity") && (cause as ErrorFields).code !== protocolViolation) ||

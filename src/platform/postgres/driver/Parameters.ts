@@ -1,12 +1,11 @@
-// Converts values to and from PostgreSQL: bigint and timestamptz are plain numbers in both directions (an instant is its epoch
-// milliseconds), whole columns are bound as one array each. A number that a double cannot represent exactly is an error, never a
-// rounded value.
+// Converts values to and from PostgreSQL. bigint and timestamptz are plain numbers in both directions; an instant is its epoch
+// milliseconds. Whole columns are bound as one array each. A number that a double cannot represent exactly is an error.
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import { Result } from "effect"
 
 const { OID } = PgTypes
 
-/** A value together with the type that it is bound as. Used in a statement like a plain value. */
+/** A value with the type as which it is bound. Used in a statement like a plain value. */
 export type Parameter = PgTypes.Parameter
 
 /**
@@ -73,7 +72,7 @@ const nearestNumber = (raw: Uint8Array, at: number): number =>
 const toInt8 = (value: number | bigint) =>
   Number.isSafeInteger(Number(value))
     ? Result.succeed(BigInt(value))
-    : codecError(`${value} is no integer up to 2^53 - 1`)
+    : codecError(`${value} is not an integer up to 2^53 - 1`)
 
 const fromInt8 = (raw: Uint8Array, offset: number) => {
   const value = nearestNumber(raw, offset)
@@ -82,13 +81,13 @@ const fromInt8 = (raw: Uint8Array, offset: number) => {
     : codecError(`The int8 ${viewOf(raw).getBigInt64(offset)} is beyond 2^53 - 1`)
 }
 
-// PostgreSQL counts microseconds from 2000-01-01. With BigInt the millisecond is exact beyond the year 2285, too.
+// PostgreSQL counts microseconds from 2000-01-01. BigInt keeps milliseconds exact after the year 2285.
 const wireEpochMillis = 946_684_800_000
 
 const toTimestamp = (epochMillis: number) =>
   Number.isSafeInteger(epochMillis)
     ? Result.succeed(BigInt(epochMillis - wireEpochMillis) * 1000n)
-    : codecError(`${epochMillis} is no whole number of milliseconds`)
+    : codecError(`${epochMillis} is not a whole number of milliseconds`)
 
 const infinities = [2n ** 63n - 1n, -(2n ** 63n)]
 
@@ -105,7 +104,7 @@ const fromTimestamp = (raw: Uint8Array, offset: number) => {
 export const types: PgTypes.Registry = PgTypes.makeRegistry()
 types.register(OID.int8, codec64(toInt8, fromInt8), { arrayOid: OID.int8Array })
 types.register(OID.timestamptz, codec64(toTimestamp, fromTimestamp), { arrayOid: OID.timestamptzArray })
-// The driver's own bytea is a view into the socket's buffer: a stored hash would retain 64 KiB.
+// The driver decodes bytea as a view into the socket's buffer: a stored hash would retain 64 KiB.
 types.register<Uint8Array>(
   OID.bytea,
   { encode: Result.succeed, decode: (raw) => Result.succeed(new Uint8Array(raw)) },

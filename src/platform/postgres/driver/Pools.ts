@@ -1,5 +1,5 @@
-// The connection pools and the clients over them. What must stay true: every fiber that waits for a connection is counted, and
-// no pool can use up the connections of another one.
+// The connection pools and their clients. What must stay true: every fiber that waits for a connection is counted, and no pool can
+// use the connections of another one.
 import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
@@ -8,7 +8,7 @@ import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import type { ConnectionOptions } from "./Hosts.ts"
 import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
 
-/** How a pool of connections is used at this moment. */
+/** The current use of a connection pool. */
 export interface PoolUse {
   readonly name: string
   /** The maximum number of connections. */
@@ -18,18 +18,18 @@ export interface PoolUse {
   readonly waiting: number
 }
 
-// The filter of a list matches many rows or hardly any. A plan that is right for one value reads the whole table for another.
+// The filter of a list matches many rows or few. A plan that suits one value reads the whole table for another.
 const customPlans = { plan_cache_mode: "force_custom_plan" }
 const customPlanConnectionsMax = 2
 
-// A commit that waits longer is tried in another way, without the row that is locked: see the Journal.
+// After a longer wait, the Journal commits without the locked row.
 const commitLockTimeoutMillis = 250
 const transactionTimeoutVersion = 17
 
 /** The settings of connections for pipelined transactions, which lock licenses and the event counter. */
 export const commitParameters = (serverVersion: number, holdLimit: number): Readonly<Record<string, string>> => ({
   lock_timeout: String(commitLockTimeoutMillis),
-  // Such a transaction takes milliseconds. It also ends if its process stops within a message, which does not count as idle.
+  // Such a transaction takes milliseconds. This also ends one whose process stopped within a message, which does not count as idle.
   ...(serverVersion >= transactionTimeoutVersion && { transaction_timeout: String(2 * holdLimit) })
 })
 
@@ -45,10 +45,9 @@ const spanAttributesOf = ({ url }: PgClient.PgPoolConfig): SpanAttributes => {
 }
 
 /**
- * The clients of one database, and the use of their pools. A connection serves one borrower at a time. Sharing one between
- * fibers would be three times faster for short reads, but a slow report would delay the commits queued behind it, and an
- * abandoned statement could not be cancelled. Only the statements of one pipelined transaction share a connection, from a pool
- * reserved for that.
+ * The clients of one database, and the use of their pools. A connection serves one borrower at a time. Sharing one between fibers
+ * would be three times faster for short reads, but a slow report would delay the commits behind it, and an abandoned statement
+ * could not be cancelled. Only the statements of one pipelined transaction share a connection, from a separate pool.
  */
 export const makeClients = Effect.fnUntraced(function* (
   configure: (more: ConnectionOptions) => PgClient.PgPoolConfig,
@@ -97,7 +96,7 @@ export const makeClients = Effect.fnUntraced(function* (
         })
       const sent = [yield* send(run("BEGIN")(connection))]
       for (const statement of statements) sent.push(yield* send(statement))
-      // A statement that could not be sent has failed already. The others must not be committed without it.
+      // A statement that could not be sent has already failed. The others must not be committed without it.
       const unsent = sent.some((fiber) => fiber.pollUnsafe()?._tag === "Failure")
       sent.push(yield* send(unsent ? cleanup("ROLLBACK")(connection) : commit(connection)))
       const exits = yield* Effect.forEach(sent, Fiber.await)

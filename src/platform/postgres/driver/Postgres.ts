@@ -1,4 +1,4 @@
-// The database client: `SqlClient`, and the service `Postgres` for what SqlClient does not offer. What must stay true: a lost
+// The database client: `SqlClient`, and the service `Postgres` for functions that SqlClient lacks. What must stay true: a lost
 // connection fails its statements at once and is replaced; every limit is set; and only this file, Hosts.ts, Pools.ts, Session.ts
 // and Parameters.ts depend on the driver.
 import { readFileSync } from "node:fs"
@@ -26,35 +26,35 @@ export interface Options {
   /** The time limit of a statement, 0 = none. Default 30,000. */
   readonly statementTimeoutMillis?: number
   /**
-   * A transaction that is idle for longer is ended, because its process may be frozen while others wait for its locks. Default
+   * The time after which an idle transaction is ended, because its process may be frozen while others wait for its locks. Default
    * `HoldLimit`.
    */
   readonly idleInTransactionMillis?: number
   /** The name of the sessions in pg_stat_activity. Default "licensing". */
   readonly applicationName?: string
   /**
-   * Whether the server plans with its own defaults, and each statement for its parameters. For reports, which read many rows; the
-   * other statements are index look-ups. Default false.
+   * Whether the server uses its planner defaults, and plans each statement for its parameters. Reports need this, because they read
+   * many rows; the other statements are index look-ups. Default false.
    */
   readonly plannerDefaults?: boolean
-  /** Whether a start waits for a server that cannot be reached until it can. Default: half a minute at most. */
+  /** Whether a start waits without a limit for a server that cannot be reached. Default: at most half a minute. */
   readonly waitsForServer?: boolean
 }
 
-// If a lock is not granted by then, its holder is stuck. Failing frees our own locks.
+// A holder that keeps a lock for longer is stuck. Failing releases the locks of this transaction.
 const lockTimeoutMillis = 4_000
-// If the server stays silent for so long beyond a statement's time limit, the connection counts as lost.
+// If the server stays silent for this long after a statement's time limit, the connection counts as lost.
 const silenceMillis = 10_000
 
 const lookupPlanning = {
-  // Every statement of the service is a handful of index look-ups. Plans are cached, and a plan made while a table was
-  // small scans the whole table from then on: with 20,000 ledger rows each consume took 80 ms instead of 0.05.
+  // Every statement of the service consists of a few index look-ups. Plans are cached, and a plan made while a table was small
+  // would scan the whole table later: with 20,000 ledger rows each consume took 80 ms instead of 0.05.
   enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
   enable_memoize: "off",
-  // For the same reason no statement is planned again for its parameters. The server would do so at each use of a statement
-  // with arrays, because it knows their lengths then. Appending an event took 125 µs with it, 70 without.
+  // For the same reason statements are not planned again for their parameters. The server would plan statements with arrays at
+  // each use, because it then knows their lengths. Appending an event took 125 µs with this, 70 without.
   plan_cache_mode: "force_generic_plan"
 }
 
@@ -67,8 +67,8 @@ const connectionOptions = (options: Options, holdLimit: number): ConnectionOptio
     lock_timeout: String(lockTimeoutMillis),
     idle_in_transaction_session_timeout: String(options.idleInTransactionMillis ?? holdLimit),
     timezone: "UTC",
-    // With jit on, the server's default, a consumption waits a third of a second for the compiler: up to PostgreSQL 17 a plan
-    // that needs a scan has such a high estimated cost that each of its runs is compiled.
+    // With the server's default (on), a consumption waits a third of a second for the compiler: up to PostgreSQL 17 the estimated
+    // cost of a plan with a scan is so high that each run is compiled.
     jit: "off",
     ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookupPlanning)
   },
@@ -92,17 +92,17 @@ export class Postgres extends Context.Service<
      */
     pipelined<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R>
     /**
-     * Runs a transaction whose statements are all known beforehand: BEGIN, the statements and COMMIT are sent in one write and
-     * take one round trip. The server runs them in order. If one fails, it skips the others and rolls back, and the transaction
-     * fails with the first failure. It does not join a running transaction and cannot be interrupted. Each statement may read
-     * its own result with `Effect.map`; conditions of the transaction are checked in SQL.
+     * Runs a transaction whose statements are all known in advance: BEGIN, the statements and COMMIT are sent in one write and take
+     * one round trip. The server runs them in order. If one fails, the server skips the others and rolls back, and the transaction
+     * fails with the first failure. It does not join a running transaction and cannot be interrupted. Each statement may read its
+     * own result with `Effect.map`; conditions of the transaction are checked in SQL.
      */
     inOneWrite(
       statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>
     ): Effect.Effect<void, SqlError.SqlError>
     /** For lists: each statement is planned for its parameters. It does not join a running transaction. */
     readonly customPlanned: SqlClient.SqlClient
-    /** The notifications on a channel, over a connection of its own, which is reopened if lost. Never fails. */
+    /** The notifications on a channel, over a separate connection, which is reopened if lost. Never fails. */
     listen(channel: string): Stream.Stream<Listening>
     /** Notifies a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
     notify(channel: string, payload: string): Effect.Effect<void, SqlError.SqlError>
@@ -168,7 +168,7 @@ const configureFor =
     }
   })
 
-/** Opens a connection outside any pool. It has no limits but those in its options. */
+/** Opens a connection outside any pool. Its only limits are those in its options. */
 export const openConnection = Effect.fnUntraced(
   function* (url: Redacted.Redacted<string>, options: ConnectionOptions = {}) {
     const { address, tls } = yield* parseAddress(url)
@@ -182,8 +182,8 @@ export const openConnection = Effect.fnUntraced(
 )
 
 /**
- * The same for what lasts as long as a connection does: a session's lock, a probe. `lost` waits until the server or the network
- * has closed it. A standby refuses it.
+ * Opens a connection for a session's lock or for a probe. `lost` waits until the server or the network closes it. A standby refuses
+ * such a session.
  */
 export const openSession = Effect.fnUntraced(
   function* (url: Redacted.Redacted<string>) {
@@ -234,7 +234,7 @@ const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, lon
         Schedule.upTo({ duration: longest }),
         Schedule.while(({ input }) => isTransient(input)),
         Schedule.tap(({ input }) =>
-          Effect.logWarning(`PostgreSQL at ${name} cannot be reached yet, trying again: ${reasonOf(input)}`)
+          Effect.logWarning(`PostgreSQL at ${name} cannot be reached yet; retrying: ${reasonOf(input)}`)
         )
       )
     ),
@@ -247,7 +247,7 @@ const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, lon
       message: `PostgreSQL at ${name} has version ${version}; version ${versionMin} or newer is needed.`
     })
   }
-  // In any other encoding a name with letters that it lacks could not be stored.
+  // Other encodings cannot store all names.
   if (encoding !== encodingNeeded) {
     return yield* new DatabaseUnavailable({
       message:

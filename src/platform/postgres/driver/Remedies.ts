@@ -37,7 +37,7 @@ const remedies: Readonly<Record<string, string>> = {
 /** By words, where the driver gives no code. */
 const remedyByWords: ReadonlyArray<readonly [RegExp, string]> = [
   [/does not support TLS/, `Switch TLS on in the server, or take sslmode out of ${address} if the network is your own`],
-  [/no PostgreSQL/, `Correct the host and the port in ${address}`]
+  [/is not PostgreSQL/, `Correct the host and the port in ${address}`]
 ]
 
 /** The remedy, without a full stop; undefined if none is known. */

@@ -12,7 +12,7 @@ import { Deadline } from "./Deadline.ts"
  */
 const unavailableStates = ["57P01", "57P02", "57P03", "53300", "57P04", "57P05", "25P03", "25P04"]
 
-/** The server's fields of an error; none if the driver or the network failed, whose errors have no severity. */
+/** The server's fields of an error. Errors of the driver or the network have no severity, and no fields. */
 const serverFieldsOf = ({ reason: { cause } }: SqlError.SqlError): ErrorFields | undefined =>
   Predicate.hasProperty(cause, "severity") ? (cause as ErrorFields) : undefined
 
@@ -72,8 +72,8 @@ export class Session implements SqlConnection.Connection {
 export const isAlive = (connection: SqlConnection.Connection): boolean =>
   !(connection instanceof Session && connection.lost)
 
-// In a failed transaction the server answers COMMIT with ROLLBACK and no error, so a caller that ignored the failed statement
-// would treat the lost change as stored. The driver checks this only in clients that it builds itself, with pools of its own.
+// In a failed transaction the server answers COMMIT with ROLLBACK and without an error, so a caller that ignored the failed
+// statement would treat the lost change as stored. The driver checks this only in clients with its own pools.
 export const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
   Effect.withFiber((fiber) => {
     const deadline = fiber.getRef(Deadline)
@@ -103,7 +103,7 @@ const rolledBack = Effect.fail(
   new SqlError.SqlError({
     reason: new SqlError.UnknownError({
       cause: new Error("The transaction was not committed"),
-      message: "The transaction was rolled back: a statement in it had failed, or its request was given up",
+      message: "The transaction was rolled back: a statement in it failed, or its request was abandoned",
       operation: commitOperation
     })
   })

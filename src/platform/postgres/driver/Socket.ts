@@ -1,6 +1,6 @@
-// The network socket under a database connection. It detects a server that disappeared without closing the connection (a lost
-// machine, a dropped route): TCP alone lets a statement wait for a quarter of an hour, and the driver's own `keepAlive` probes
-// only connections without unacknowledged bytes.
+// The network socket of a database connection. It detects a server that disappeared without closing the connection (a lost machine,
+// a dropped route). TCP alone would let a statement wait for a quarter of an hour, and the driver's `keepAlive` probes only
+// connections without unacknowledged bytes.
 import { connect, type OnReadOpts, type Socket } from "node:net"
 import { Duplex } from "node:stream"
 import type { Target } from "../../config/DatabaseAddress.ts"
@@ -9,7 +9,7 @@ const tickMillisMax = 5_000
 // Idle connections are probed after this time, so that a dead one is removed before a statement is sent on it.
 const keepAliveMillis = 15_000
 
-// Bytes of one read. The driver collects them in buffers of 64 KiB, which a few reads fill.
+// Bytes of one read. The driver collects them in buffers of 64 KiB.
 const readBytes = 16_384
 
 // From opening to the server's first byte.
@@ -24,8 +24,8 @@ export interface ConnectorOptions {
 
 /**
  * Opens sockets to a target. A socket is destroyed if it receives no byte within `connectMillis` of opening, or if it has sent
- * bytes and receives none for `silenceMillis` (0: no limit). That fails the statements waiting on it. Each received byte restarts
- * the count, so a long result is not cut off.
+ * bytes and receives none for `silenceMillis` (0: no limit). Then its waiting statements fail. Each received byte restarts the
+ * count, so a long result is not interrupted.
  */
 export const connector =
   (target: Target, silenceMillis: number, options: ConnectorOptions = {}) =>
@@ -51,19 +51,19 @@ export const connector =
     if (silenceMillis > 0) destroyWhenSilent(socket, silenceMillis)
     options.opened?.(socket)
     if (!target.tls) return socket
-    // TLS takes over a socket's handle, and then the socket emits no events for the bytes. Over a stream the socket itself sends
+    // TLS takes over a socket's handle, and then the socket emits no events for its bytes. Through a stream the socket itself sends
     // and receives. The stream must end with the socket.
     const stream = Duplex.from({ readable: socket, writable: socket })
     socket.once("close", () => stream.destroy())
     return stream
   }
 
-/** With the code that the system gives to a connection without an answer. */
+/** An error with the system's code for a connection without an answer. */
 const timedOut = (message: string) => Object.assign(new Error(message), { code: "ETIMEDOUT" })
 
 /**
- * Reads into one reused buffer: the driver has copied the bytes when `onBytes` returns. Otherwise each read allocates 64 KiB for
- * the garbage collector. TLS reads through a stream instead, which keeps the buffers it gets.
+ * Reads into one reused buffer, because the driver has copied the bytes when `onBytes` returns. Otherwise each read would allocate
+ * 64 KiB. TLS cannot use it: it reads through a stream, which keeps its buffers.
  */
 const intoOneBuffer = (onBytes: (bytes: Uint8Array) => void): OnReadOpts => ({
   buffer: new Uint8Array(readBytes),

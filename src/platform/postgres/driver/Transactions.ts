@@ -1,4 +1,4 @@
-// The retry of transactions of any kind.
+// Time limits and retries of transactions.
 import { Context, Effect, Random, Schedule } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 
@@ -15,21 +15,21 @@ const pauseInTransactionMillisMax = 60_000
 const setIdleMillis = (sql: SqlClient.SqlClient, millis: number) =>
   sql`set_config('idle_in_transaction_session_timeout', ${String(millis)}, true)`
 
-/** An expression that lets the running transaction be idle for longer, as long as it holds nothing that others wait for. */
+/** An expression that lets the running transaction be idle for longer. The transaction must hold no lock that others need. */
 export const mayPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, pauseInTransactionMillisMax)
 
 /**
- * An expression that lets the running transaction be idle for ten seconds, although it holds locks: for one that computes much
- * between its statements, on a node that has little time.
+ * An expression that lets the running transaction be idle for ten seconds although it holds locks. For transactions that compute
+ * between their statements, because a busy node may take long for that.
  */
 export const mayCompute = (sql: SqlClient.SqlClient) => setIdleMillis(sql, 10_000)
 
-/** An expression that ends this, for a transaction that takes locks now. */
+/** An expression that restores the limit, before the transaction takes locks. */
 export const mayNotPause = (sql: SqlClient.SqlClient, holdLimit: number) => setIdleMillis(sql, holdLimit)
 
 /**
- * Ends the time limit of commits for the running transaction, before it reads or writes very many rows. PostgreSQL before 17 has
- * no such limit.
+ * Removes the time limit of commits for the running transaction, before it reads or writes very many rows. PostgreSQL before 17
+ * has no such limit.
  */
 export const mayTakeLong = (sql: SqlClient.SqlClient) =>
   sql`SELECT set_config('transaction_timeout', '0', true) WHERE current_setting('transaction_timeout', true) IS NOT NULL`
@@ -43,7 +43,7 @@ const pauseMillisMax = 20
  */
 export const retryTransaction = <A, E, R>(transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(transaction, {
-    // Checked before the pause, so that no pause follows the last attempt.
+    // The schedule is checked before the pause, so no pause follows the last attempt.
     schedule: Schedule.recurs(retriesMax),
     while: (error) => (isRetryable(error) ? Effect.as(pause, true) : false)
   })
@@ -51,10 +51,10 @@ export const retryTransaction = <A, E, R>(transaction: Effect.Effect<A, E, R>): 
 const isRetryable = (error: unknown): boolean =>
   SqlError.isSqlError(error) && ["SerializationError", "DeadlockError"].includes(error.reason._tag)
 
-// Of random length, so that two conflicting transactions do not meet again.
+// A random length, so that two transactions do not conflict again.
 const pause = Effect.flatMap(Random.nextIntBetween(1, pauseMillisMax), (millis) => pauseFor(millis))
 
-/** Waits by a system timer, not the service's clock: a stopped clock must not stop a commit. */
+/** Waits with a system timer instead of the service's clock, because a stopped clock must not stop a commit. */
 export const pauseFor = (millis: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), millis)

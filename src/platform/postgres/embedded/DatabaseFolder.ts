@@ -1,5 +1,5 @@
 // Prepares the data folder for the embedded server: an account that may read it, the password, and an initialised cluster.
-// What must stay true: a start that crashes half-way leaves nothing that looks like a database.
+// What must stay true: a start that crashes leaves no incomplete database.
 import { dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, type PlatformError } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -35,7 +35,7 @@ const prepareAt = Effect.fnUntraced(function* (directory: string) {
   const files = yield* FileSystem.FileSystem
   const { initdb, postgres } = yield* programs
   const account = yield* serverAccount
-  // The server's user may pass through, but owns only its own folder in it; this process's user owns the rest.
+  // The server's user may traverse the folder and owns its own folder in it. This process's user owns the rest.
   yield* makeFolder(directory, account === undefined ? 0o700 : 0o711)
   yield* files.access(directory, { readable: true, writable: true })
   if (account !== undefined) yield* checkFolderAccess([directory, postgres], account)
@@ -51,7 +51,7 @@ const prepareAt = Effect.fnUntraced(function* (directory: string) {
   return { ...folder, password } satisfies DatabaseFolder
 })
 
-/** Makes a folder and those above it that are missing. One by one: Node's recursive `mkdir` never ends below /proc. */
+/** Creates a folder and its missing parents. One by one, because Node's recursive `mkdir` never ends below /proc. */
 const makeFolder: (
   directory: string,
   mode: number
@@ -63,14 +63,14 @@ const makeFolder: (
       return type === "Directory" ? undefined : yield* unusable(directory, "it is a file, not a folder.")
     }
     yield* makeFolder(dirname(directory), mode)
-    // Of two services that start together one makes it.
+    // If two services start at the same time, one of them creates it.
     yield* files
       .makeDirectory(directory, { mode })
       .pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
   }
 )
 
-/** Whether a data folder has a database. Makes nothing. */
+/** Whether a data folder contains a database. Creates nothing. */
 export const hasDatabase = (path: string) => isInitialised(join(resolve(path), "postgres"))
 
 const isInitialised = (cluster: string) =>
@@ -87,7 +87,7 @@ const readPassword = Effect.fnUntraced(function* (file: string, initialised: boo
     const secret = Hex.encode(yield* (yield* SecureRandom.SecureRandom).randomBytes(24))
     const temporary = `${file}-${secret.slice(0, 8)}`
     yield* files.writeFileString(temporary, secret, { mode: 0o600 })
-    // Linking is atomic and never replaces a file: two services that start together read the same password.
+    // Linking is atomic and never replaces a file, so two services that start at the same time read the same password.
     yield* Effect.ignore(files.link(temporary, file))
     yield* files.remove(temporary)
   }
@@ -106,7 +106,7 @@ const initialise = Effect.fnUntraced(function* (directory: string, initdb: strin
   }
   const newCluster = join(temporaryFolder, "cluster")
   const identity = ["-U", "postgres", "-A", "scram-sha-256", "--pwfile", secret]
-  // Sorts by bytes and changes case by Unicode: the same on every machine and with every version of its libraries.
+  // Sorting by bytes and case mapping by Unicode are the same on every machine and with every version of its libraries.
   const locale = ["-E", "UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
   // The process that reaches the end of a log segment fills the next one with zeros, and all commits wait for that: 50 ms for
   // the default 16 MB, repeatedly under many writes, 6 ms for 2 MB.
@@ -127,8 +127,8 @@ const initialise = Effect.fnUntraced(function* (directory: string, initdb: strin
 }, Effect.scoped)
 
 /**
- * Whether the session's server works in this folder. Its files tell: a copied folder has the process id, port and password of
- * the original's server, and a server whose folder was moved reports the former path.
+ * Whether the session's server works in this folder. Only a new file can prove it: a copied folder contains the process id, port and
+ * password of the original's server, and a server reports the former path of a folder that was moved.
  */
 export const isServedBy = Effect.fnUntraced(function* ({ cluster }: DatabaseFolder, session: ServerSession) {
   const files = yield* FileSystem.FileSystem

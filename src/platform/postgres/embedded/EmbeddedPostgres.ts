@@ -30,7 +30,7 @@ export class EmbeddedPostgres extends Context.Service<
   static readonly layer = (options: Options): Layer.Layer<EmbeddedPostgres, DatabaseUnavailable> =>
     Layer.effect(EmbeddedPostgres, make(options)).pipe(Layer.provide(platform))
 
-  /** The server of the service that owns the folder now. If there is none, starts a server while the layer exists. */
+  /** The server of the service that owns the folder. If no service does, starts a server while the layer exists. */
   static readonly layerShared = (options: Options): Layer.Layer<EmbeddedPostgres, DatabaseUnavailable> =>
     Layer.effect(
       EmbeddedPostgres,
@@ -63,7 +63,7 @@ const serverSettings: Readonly<Record<string, string>> = {
   max_parallel_workers_per_gather: "0",
   TimeZone: "UTC",
   log_timezone: "UTC",
-  // The service reports refused statements; the log contains what concerns the server itself.
+  // The service logs refused statements. The server's log contains only events of the server itself.
   log_min_messages: "log",
   log_min_error_statement: "panic",
   log_checkpoints: "off"
@@ -71,8 +71,8 @@ const serverSettings: Readonly<Record<string, string>> = {
 
 const logBytesMax = 8n * 1024n * 1024n
 
-// The lock that means "a service owns this folder"; the number is arbitrary. It lasts as long as its connection, so kill -9
-// frees it and no stale lock can remain.
+// The lock of the service that owns the folder; the number is arbitrary. It lasts as long as its connection, so that kill -9
+// releases it and no stale lock can remain.
 const ownerLock = 7_210_665_120
 
 interface Server {
@@ -89,7 +89,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     Effect.flatMap(Ref.get(owned), (server) => (Option.isSome(server) ? stop(server.value) : Effect.void))
   )
   const ready = yield* Deferred.make<Server, DatabaseUnavailable>()
-  // Waits until the server ends, then starts it again: a server that crashes is restarted.
+  // A server that crashes is restarted.
   const supervise = Effect.fnUntraced(function* () {
     const port = Option.getOrUndefined(yield* Ref.get(owned))?.port ?? options.port
     const { lost, server } = yield* acquireServer(folder, { ...options.settings, ...(port && { port: String(port) }) })
@@ -135,7 +135,7 @@ const acquireServer = Effect.fnUntraced(function* (folder: DatabaseFolder, setti
     Effect.map((rows) => rows[0]?.[0] === true),
     // The server needs a moment to notice that a crashed owner's connection is closed.
     Effect.repeat({ until: (locked) => locked, schedule: Schedule.spaced("100 millis"), times: 10 }),
-    Effect.mapError((error) => unavailable(`The embedded PostgreSQL broke off: ${error.message}`))
+    Effect.mapError((error) => unavailable(`The connection to the embedded PostgreSQL was lost: ${error.message}`))
   )
   if (locked) {
     if (Option.isSome(existing))
@@ -148,18 +148,19 @@ const acquireServer = Effect.fnUntraced(function* (folder: DatabaseFolder, setti
 })
 
 /**
- * The server that still runs on the folder, once it accepts connections. If it does not, it is stopped, but only if its command
- * line shows that it is this folder's server. A server of another folder is left alone, even if the folder is a copy of that one.
+ * Takes over the server that still runs on the folder, as soon as it accepts connections. If it accepts none, it is stopped, but only
+ * if its command line or working directory shows that it is this folder's server. Servers of other folders are never touched, even
+ * if this folder is a copy of theirs.
  */
 const takeOver = Effect.fnUntraced(function* (folder: DatabaseFolder) {
   const file = join(folder.cluster, "postmaster.pid")
   const existing = yield* readPostmaster(file)
   if (Option.isNone(existing) || !(yield* sendSignal(existing.value.pid, 0))) return Option.none()
   const server = existing.value
-  // PostgreSQL would mistake the process for a server of this folder.
+  // PostgreSQL would otherwise treat the process as a server of this folder.
   const ignoreProcess = Effect.as(Effect.ignore((yield* FileSystem.FileSystem).remove(file)), Option.none())
   const command = yield* commandLineOf(server.pid)
-  // Process ids are reused, above all in a restarted container.
+  // Process ids are reused, especially in a restarted container.
   if (command.length > 0 && basename(command[0] ?? "") !== "postgres") return yield* ignoreProcess
   const isHere = yield* worksIn(server.pid, folder.cluster)
   if (isHere === false) return yield* ignoreProcess
@@ -168,7 +169,7 @@ const takeOver = Effect.fnUntraced(function* (folder: DatabaseFolder) {
     if (yield* Effect.orDie(isServedBy(folder, session.value))) return Option.some({ server, session: session.value })
     if (isHere === undefined) return yield* ignoreProcess
   } else if (isHere !== undefined || command.includes(folder.cluster)) yield* stop(server)
-  // Two servers on one cluster would destroy it, so the operator decides in case of doubt.
+  // Two servers on one cluster would destroy it, so the operator must decide.
   if (!(yield* sendSignal(server.pid, 0))) return Option.none()
   return yield* unavailable(
     `Process ${server.pid} holds ${folder.cluster} according to ${file}, but does not answer. Stop it and start again.`
@@ -229,7 +230,7 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-// The server appends, so it continues at the start of the truncated file. One earlier log file is kept.
+// The server appends to the file, so it continues after the truncation. One earlier log file is kept.
 const limitLogSize = Effect.fnUntraced(
   function* (log: string) {
     const files = yield* FileSystem.FileSystem

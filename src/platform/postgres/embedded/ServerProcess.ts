@@ -1,5 +1,5 @@
-// Runs the programs of the embedded server. They have a process group of their own, so that Ctrl-C in a terminal stops this
-// process first and the server after its clients, and they never run as root.
+// Runs the programs of the embedded server. They have a separate process group, so that Ctrl-C in a terminal stops this process
+// first and the server after its clients. They never run as root.
 import { spawn } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -9,7 +9,7 @@ import { DatabaseUnavailable } from "../driver/Postgres.ts"
 
 const unavailable = (message: string) => new DatabaseUnavailable({ message })
 
-/** The user that the server runs as if this process is root; PostgreSQL refuses root. */
+/** The user for the server if this process is root, because PostgreSQL refuses to run as root. */
 export interface Account {
   readonly uid: number
   readonly gid: number
@@ -72,7 +72,7 @@ export const sendSignal = (pid: number, name: NodeJS.Signals | 0) =>
     }
   })
 
-/** Waits until a process has ended, which need not be a child of this one. */
+/** Waits until a process has ended. It may be any process, not only a child. */
 export const processEnd = (pid: number) =>
   Effect.repeat(sendSignal(pid, 0), { while: (alive) => alive, schedule: Schedule.spaced("20 millis") })
 
@@ -87,7 +87,7 @@ export const commandLineOf = Effect.fnUntraced(function* (pid: number) {
   return parts.filter((word) => word !== "")
 })
 
-/** Whether a process works in a folder, which a server does in its data directory; undefined if the system does not tell. */
+/** Whether a folder is a process's working directory, like the data directory of a server; undefined if it cannot be read. */
 export const worksIn = Effect.fnUntraced(
   function* (pid: number, folder: string) {
     const files = yield* FileSystem.FileSystem
@@ -154,7 +154,7 @@ export const checkFolderAccess = Effect.fnUntraced(function* (paths: ReadonlyArr
   const { code, output } = yield* run("/bin/sh", ["-c", probe, "sh", ...folders], account)
   if (code !== 0) {
     return yield* unavailable(
-      `PostgreSQL runs as the user postgres, who may not enter ${output}. Allow it (chmod o+x ${output}), or put the service and its data elsewhere.`
+      `PostgreSQL runs as the user postgres, who may not enter ${output}. Allow it (chmod o+x ${output}), or move the service and its data.`
     )
   }
 })

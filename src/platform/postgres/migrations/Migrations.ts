@@ -1,13 +1,14 @@
 // Migrates the database to the schema of this version of the code. What must stay true: a migration runs exactly once, in one
-// transaction or in steps that each run once, also if many nodes start together; a migration that has run never changes; and the
-// code never starts on an unknown schema.
+// transaction or in steps that each run once, even if many nodes start at the same time; a migration that has run never changes;
+// and the code never starts on an unknown schema.
 import { createHash } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Clock, Context, Effect, FileSystem, Layer, Predicate, type Redacted, Result, Schema } from "effect"
+import { Clock, Context, Effect, FileSystem, Layer, type Redacted, Result, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { systemReason } from "../../config/SystemErrors.ts"
 import { shownOnScreen } from "../../telemetry/ShownOnScreen.ts"
+import { reasonOf } from "../driver/Hosts.ts"
 import { instant } from "../driver/Parameters.ts"
 import { type DatabaseUnavailable, openSession, type ServerSession } from "../driver/Postgres.ts"
 import { pauseFor } from "../driver/Transactions.ts"
@@ -62,7 +63,7 @@ interface Migration {
   readonly id: number
   readonly name: string
   readonly text: string
-  /** How a database with earlier migrations gets the same schema, without blocking its writers. */
+  /** The upgrade of a database in use to the same schema, without blocking its writers. */
   readonly steps: string | undefined
   /** SHA-256 of the text, hexadecimal. */
   readonly checksum: string
@@ -80,14 +81,14 @@ const refuse = (message: string) => new MigrationRefused({ message })
 const migrationLock = 7_210_665_121
 
 const lockRetryMillis = 200
-/** Long enough for a node that waits for the lock in a statement to get it. */
+/** Long enough for another node to get the lock that it waits for in a statement. */
 const restartPauseMillis = 2_000
 
 /** Applies the folder's missing migrations in order and returns their names. */
 export const run = Effect.fn("Migrations.run")(
   function* (options: Options) {
     const migrations = yield* read(options)
-    // A session of its own: a migration may take long, and the time limits of the service's statements must not apply.
+    // A separate session, because the time limits of the service's statements must not apply to a migration.
     const session = yield* openSession(options.url)
     yield* session.values(
       "SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout', 'lock_timeout']) AS name"
@@ -103,18 +104,18 @@ export const run = Effect.fn("Migrations.run")(
       }
       if (isEmpty) yield* shownOnScreen(Effect.logInfo(`Created the tables, by ${done.length} migrations.`))
     })
-    // An index that is built concurrently waits for every statement that began before. A node of an earlier version waits for
-    // the lock within a statement: a deadlock, unless it gets the lock.
+    // A concurrent index build waits for every earlier statement. A node of an earlier version waits for the lock within a
+    // statement, so this would be a deadlock if that node could not get the lock.
     yield* Effect.retry(underLock(session, applyMissing), {
       while: (error) => (isContended(error) ? Effect.as(pauseFor(restartPauseMillis), true) : false)
     })
     return done
   },
   Effect.scoped,
-  Effect.catchTag("SqlError", (error) => refuse(`The database cannot be migrated: ${serverMessage(error)}`))
+  Effect.catchTag("SqlError", (error) => refuse(`The database cannot be migrated: ${reasonOf(error)}`))
 )
 
-/** Asks for the lock again and again, because a statement that waits for it would hold up an index that is built concurrently. */
+/** Polls for the lock, because a statement that waits for it would delay a concurrent index build. */
 const underLock = Effect.fnUntraced(function* <A, E, R>(session: ServerSession, effect: Effect.Effect<A, E, R>) {
   const tryLock = Effect.map(
     session.values(`SELECT pg_try_advisory_lock(${migrationLock})`),
@@ -125,7 +126,7 @@ const underLock = Effect.fnUntraced(function* <A, E, R>(session: ServerSession, 
     while (!(yield* tryLock)) yield* pauseFor(lockRetryMillis)
   }
   const unlock = session.values(`SELECT pg_advisory_unlock(${migrationLock})`)
-  // After any other error the session ends.
+  // After other errors the session ends, which releases the lock.
   return yield* Effect.tapError(effect, (error) => (isContended(error) ? unlock : Effect.void))
 })
 
@@ -141,7 +142,7 @@ export const inspect = Effect.fn("Migrations.inspect")(
   },
   Effect.scoped,
   Effect.catchTags({
-    SqlError: (error) => refuse(`The migrations of the database cannot be read: ${serverMessage(error)}`),
+    SqlError: (error) => refuse(`The migrations of the database cannot be read: ${reasonOf(error)}`),
     PlatformError: (error) => refuse(`The schema cannot be read: ${systemReason(error)}`)
   })
 )
@@ -173,7 +174,7 @@ const read = Effect.fnUntraced(
       if (!(id > (migrations.at(-1)?.id ?? 0))) {
         return yield* refuse(`${name} in ${folder} needs a name like 0001_what.sql and a number of its own.`)
       }
-      // A checkout may have changed the line ends. That does not change the migration.
+      // A checkout may change the line ends. The checksum must not depend on them.
       const text = (yield* files.readFileString(`${folder}/${name}`)).replaceAll("\r\n", "\n")
       const steps = inSteps.has(name) ? yield* files.readFileString(`${upgrades}/${name}`) : undefined
       migrations.push({ id, name, text, steps, checksum: createHash("sha256").update(text).digest("hex") })
@@ -235,8 +236,7 @@ const apply = Effect.fnUntraced(function* (session: ServerSession, migration: Mi
   const { checksum, id, name, steps, text } = migration
   const now = yield* Clock.currentTimeMillis
   const isInSteps = steps !== undefined && !isFirstStart
-  const fails = (what: string) => (error: SqlError.SqlError) =>
-    refuse(`${name} fails, ${what}: ${serverMessage(error)}`)
+  const fails = (what: string) => (error: SqlError.SqlError) => refuse(`${name} fails, ${what}: ${reasonOf(error)}`)
   if (isInSteps) {
     yield* applySteps(session, { id, name, steps, now }).pipe(
       Effect.mapError((error) =>
@@ -254,9 +254,6 @@ const apply = Effect.fnUntraced(function* (session: ServerSession, migration: Mi
     instant(now)
   ])
   yield* session.values("COMMIT")
-  // On tables with rows a migration may take long, and the records show its progress.
+  // A migration of tables with rows may take long, so the log shows its progress.
   yield* (isFirstStart ? Effect.logDebug : Effect.logInfo)(`Applied the migration ${name}.`)
 })
-
-const serverMessage = ({ reason }: SqlError.SqlError): string =>
-  Predicate.hasProperty(reason.cause, "message") ? String(reason.cause.message) : (reason.message ?? reason._tag)

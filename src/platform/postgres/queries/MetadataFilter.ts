@@ -1,4 +1,4 @@
-/** Filters by `metadata` in SQL: served by an index of all keys with their values. */
+/** Filters by `metadata` in SQL. An index of all keys with their values serves them. */
 import type { SqlClient, Statement } from "effect/sql"
 import type { MetadataFilter } from "../../../contract/api/Metadata.ts"
 import { json } from "../driver/Parameters.ts"
@@ -16,11 +16,11 @@ export const metadataMatches = (
   if (entries.length === 0) return undefined
   const metadata = sql.literal(column)
   const has = (key: string) => (value: string | number | boolean) => sql`${metadata} @> ${json({ [key]: value })}`
-  // The index has only rows with metadata.
+  // The index contains only rows with metadata.
   return sql.and([sql`${metadata} <> '{}'`, ...entries.map(([key, value]) => sql.or(valuesOf(value).map(has(key))))])
 }
 
-/** A text in a query stands for the text, and for the number or truth value that is written like it. */
+/** A text in a query matches the same text, and the number or boolean with the same notation. */
 const valuesOf = (text: string): ReadonlyArray<string | number | boolean> => {
   if (text === "true" || text === "false") return [text, text === "true"]
   return /^-?(0|[1-9]\d{0,14})(\.\d{1,15})?$/.test(text) ? [text, Number(text)] : [text]

@@ -1,4 +1,4 @@
-/** Keyset pages in SQL: a list's position, order and filters by creation, and its total. */
+/** Keyset pages in SQL: position, order, filters by creation time, and the total. */
 import { Effect } from "effect"
 import type { SqlClient, SqlError, Statement } from "effect/sql"
 import {
@@ -16,7 +16,7 @@ import {
 import { columns as arrays, instant } from "../driver/Parameters.ts"
 import { indexedMatches, isCommon, type Match, sampleOf, search } from "./Search.ts"
 
-/** The instant of a cursor; of a row without one the latest. */
+/** The instant of a cursor. Rows without one come last. */
 const instantOf = (sql: SqlClient.SqlClient, { value }: Keyset) =>
   value === "infinity" ? sql.literal("'infinity'::timestamptz") : sql`${instant(Number(value))}`
 
@@ -26,7 +26,7 @@ interface Sorted {
   readonly order: Statement.Fragment
 }
 
-/** The order of a list, and the place of a request's page in it. `column` writes a field that is not a column of its own. */
+/** The order of a list, and the position of a request's page. `column` writes fields that are not columns. */
 export const sortedBy = (
   sql: SqlClient.SqlClient,
   { cursor, sort = newestFirst }: ListRequest,
@@ -54,7 +54,7 @@ export const createdWithin = (
     created_before === undefined ? sql`TRUE` : sql`${sql.literal(column)} < ${instant(created_before)}`
   ])
 
-/** A part of a list that no order of the list serves: few rows by their ids, or those with a condition. */
+/** A part of a list: few rows by their ids, or the rows with a condition that no index serves. */
 export type Part = { readonly ids: ReadonlyArray<string> } | { readonly condition: (row: string) => Statement.Fragment }
 
 interface List<A, E> {
@@ -86,15 +86,8 @@ export const readPage = Effect.fnUntraced(function* <A extends { readonly id: st
   const fits = sql`${matching} AND ${isAfter}`
   const read = (part: Statement.Fragment, condition: Statement.Fragment) =>
     decode(sql`SELECT ${columns} FROM ${part} WHERE ${condition} ${order} LIMIT ${limit + 1}`)
-  const counted = Effect.fnUntraced(function* (
-    rows: ReadonlyArray<A>,
-    part: Statement.Fragment,
-    condition: Statement.Fragment
-  ) {
-    const page: Page<A> = pageOf(rows, limit, sort)
-    if (request.include_total !== "true") return page
-    return { ...page, ...(yield* totalOf(sql, [sql`SELECT FROM ${part} WHERE ${condition}`])) }
-  })
+  const counted = (rows: ReadonlyArray<A>, part: Statement.Fragment, condition: Statement.Fragment) =>
+    withTotal(sql, request, pageOf(rows, limit, sort), sql`SELECT FROM ${part} WHERE ${condition}`)
   if (match === undefined) return yield* counted(yield* read(from, fits), from, matching)
   const sample = yield* sampleOf(sql, table, from, match)
   const found = sql`${indexedMatches(sql, from, match)} AS found`
@@ -111,7 +104,16 @@ export const readPage = Effect.fnUntraced(function* <A extends { readonly id: st
     : counted(rows, found, matching)
 })
 
-/** Rows that are read for a page of those with a condition: a few milliseconds. */
+const withTotal = Effect.fnUntraced(function* <A>(
+  sql: SqlClient.SqlClient,
+  { include_total }: ListRequest,
+  page: Page<A>,
+  counted: Statement.Fragment
+) {
+  return include_total === "true" ? { ...page, ...(yield* totalOf(sql, [counted])) } : page
+})
+
+/** Rows that are read for a page of rows with a condition. Reading them takes a few milliseconds. */
 const windowRows = 1_000
 
 /** A page of a part of a list. */
@@ -128,15 +130,14 @@ const readPart = Effect.fnUntraced(function* <A extends { readonly id: string; r
   const isMatch = match === undefined ? sql`TRUE` : match.matches
   const readAll = Effect.fnUntraced(function* (rows: Statement.Fragment, condition: Statement.Fragment) {
     const found = sql`SELECT ${columns} FROM ${rows} WHERE ${condition} AND ${isAfter} ${order} LIMIT ${limit + 1}`
-    const page: Page<A> = pageOf(yield* decode(found), limit, sort)
-    if (request.include_total !== "true") return page
-    return { ...page, ...(yield* totalOf(sql, [sql`SELECT FROM ${rows} WHERE ${condition}`])) }
+    const page = pageOf(yield* decode(found), limit, sort)
+    return yield* withTotal(sql, request, page, sql`SELECT FROM ${rows} WHERE ${condition}`)
   })
   if ("ids" in part) {
     const few = sql`(SELECT * FROM ${from} WHERE id = ANY(${arrays.text(part.ids)}::text[]) OFFSET 0) AS few`
     return yield* readAll(few, sql`${matching} AND ${isMatch}`)
   }
-  // The cursor of a window may be a row that is not listed, and would tell its name or code.
+  // The cursor of a window may be a row that is not listed, and must not reveal its name or code.
   if (!fieldOf(sort ?? newestFirst).endsWith("_at"))
     return yield* readAll(from, sql`${matching} AND ${isMatch} AND ${part.condition(table)}`)
   if (match !== undefined && !isCommon(yield* sampleOf(sql, table, from, match))) {
@@ -153,13 +154,13 @@ const readPart = Effect.fnUntraced(function* <A extends { readonly id: string; r
 interface Window {
   readonly limit: number
   readonly sort?: string | undefined
-  /** The most rows that were read. */
+  /** The maximum number of rows that were read. */
   readonly width: number
 }
 
 /**
- * The page out of the first rows of a list, of which only some are listed. The next page begins after the last row that is
- * returned or was read, so a page before the last may have fewer rows than the limit, even none. It has no total.
+ * Makes a page from the first rows of a list, of which only some are listed. The next page begins after the last row that was
+ * returned or read, so a page may have fewer rows than the limit, or none, although others follow. It has no total.
  */
 export const pageOfWindow = <A extends { readonly id: string }>(
   rows: ReadonlyArray<A>,
@@ -174,16 +175,14 @@ export const pageOfWindow = <A extends { readonly id: string }>(
   return { items, next: { sort, value, id: last.id } }
 }
 
-/** The number of rows of some statements together. No more rows are read than the total may count. */
-export const totalOf = (sql: SqlClient.SqlClient, statements: ReadonlyArray<Statement.Fragment>) =>
-  Effect.map(
-    sql<{ readonly found: number }>`
-      SELECT count(*)::int4 AS found FROM (${sql.join(
-        " UNION ALL ",
-        false
-      )(statements.map((statement) => sql`(${statement} LIMIT ${totalMax + 1})`))}) AS matching`,
+/** The total number of rows of some statements. At most one row beyond the maximum total is read. */
+export const totalOf = (sql: SqlClient.SqlClient, statements: ReadonlyArray<Statement.Fragment>) => {
+  const rows = sql.join(" UNION ALL ", false)(statements.map((each) => sql`(${each} LIMIT ${totalMax + 1})`))
+  return Effect.map(
+    sql<{ readonly found: number }>`SELECT count(*)::int4 AS found FROM (${rows}) AS matching`,
     ([row]): Total => {
       const found = row?.found ?? 0
       return { total: Math.min(found, totalMax), total_is_capped: found > totalMax }
     }
   )
+}

@@ -1,12 +1,10 @@
 /**
- * Revisions of rows that nodes cache. A revision is a random number and not a count: after a failover to a standby that
- * lags, or a restore, a count would give a lost revision a second time, and a node that remembers the lost one would
- * take its cached state for the current one.
+ * Revisions of rows that nodes cache. A revision is a random number, not a count. After a restore, or a failover to a standby that
+ * lags, a count would assign a lost revision again, and a node with a cached state of the lost revision would accept it as current.
  *
- * 52 bits, so that a revision is an exact JavaScript number, as the driver reads and compares it, and because the
- * generator behind `Random` has no more. A cached state whose revision was lost is compared once with a later one; then
- * it is dropped. So a failover that loses a million cached revisions confuses one of them with a probability of
- * 10^6 / 2^52 = 2 in 10^10.
+ * A revision has 52 bits: it is an exact JavaScript number, and the generator behind `Random` has no more bits. A cached state with a
+ * lost revision is compared once with a later revision and then dropped. So a failover that loses a million cached revisions
+ * confuses one of them with a probability of 10^6 / 2^52 = 2 in 10^10.
  */
 import { Effect, Random } from "effect"
 

@@ -1,18 +1,18 @@
 /**
- * Searches a list by a condition that no order of the list serves. Many rows match some conditions and few match others, so a sample
- * of pages of the whole table estimates how common matches are. Common ones are found by scanning the list in its order, rare ones
- * by an index, whose matches must all be read. So PostgreSQL never scans the whole list, whether matches are common, rare or absent.
+ * Searches a list by a condition that its order does not serve. A sample of the table's pages estimates the share of matching rows.
+ * Common matches are found by a scan in the order of the list, rare ones by an index, whose matches must all be read. So PostgreSQL
+ * never scans the whole list.
  */
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 
 /** Pages of the table in the sample: about 700 licenses. */
 const pagesSampled = 40
-/** Matches in the sample that make a condition common: one or two may be chance, and an unsuccessful scan takes 20 ms. */
+/** Matches in the sample that make a condition common. One or two may be chance, and an unsuccessful scan takes 20 ms. */
 const matchesMin = 3
-/** Rows of the list that are scanned: 1 µs for each, while a match found by an index takes 5 to 20 µs. */
+/** Rows of the list that are scanned. Each takes 1 µs; a match found by an index takes 5 to 20 µs. */
 const scannedMax = 25_000
-/** The share of matches from which ten thousand are counted faster in the order of the list than by the index. */
+/** Above this share of matches, counting ten thousand is faster in the order of the list than by the index. */
 const commonShare = 0.03
 
 /** A condition on the rows of a table, by the alias that the list uses. */
@@ -46,7 +46,7 @@ export const sampleOf = (sql: SqlClient.SqlClient, name: string, table: Statemen
     ([row]): Sample => row ?? { sampled: 0, matching: 0 }
   )
 
-/** Whether so many rows match that counting them by the index takes longer than in the order of the list. */
+/** Whether counting matches in the order of the list is faster than by the index. */
 export const isCommon = ({ matching, sampled }: Sample): boolean =>
   matching >= matchesMin && matching >= commonShare * sampled
 
@@ -62,8 +62,7 @@ interface Search<Row, E> {
 }
 
 /**
- * The rows of a page, by the plan that reads less according to the sample. A scan that does not fill the page is
- * discarded.
+ * The rows of a page, by the plan that reads fewer rows according to the sample. A scan that does not fill the page is discarded.
  */
 export const search = Effect.fnUntraced(function* <Row, E>({
   isScanned,

@@ -6,24 +6,24 @@ import type { Keyset } from "../../../contract/api/Paging.ts"
 import { instant } from "../driver/Parameters.ts"
 import { HoldLimit, mayNotPause, retryTransaction } from "../driver/Transactions.ts"
 
-/** Runs a command as one transaction; retries it after a deadlock or serialization failure. Other SQL errors are defects. */
+/** Runs a command as one transaction, and retries it after a deadlock or serialization failure. Other SQL errors are defects. */
 export const transaction =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
     Effect.catch(retryTransaction(sql.withTransaction(withoutPauses(sql, self))), dieOnSqlError)
 
-/** Within the transaction of an Idempotency-Key, which may be idle, a command's own transaction takes locks. */
+/** The transaction of an Idempotency-Key may be idle. A command within it takes locks, so the usual limit applies again. */
 const withoutPauses = <A, E, R>(sql: SqlClient.SqlClient, self: Effect.Effect<A, E, R>) =>
   Effect.withFiber<A, E | SqlError.SqlError, R>((fiber) => {
     const depth = Context.getOrUndefined(fiber.context, sql.transactionService)?.[1] ?? 0
     return depth === 0 ? self : Effect.andThen(sql`SELECT ${mayNotPause(sql, fiber.getRef(HoldLimit))}`, self)
   })
 
-/** A failing statement without a refusal of its own is a defect: answered as INTERNAL_ERROR, logged with its cause. */
+/** A SQL error that no refusal describes is a defect: answered as INTERNAL_ERROR, and logged with its cause. */
 const dieOnSqlError = <E>(error: E): Effect.Effect<never, Exclude<E, SqlError.SqlError>> =>
   SqlError.isSqlError(error) ? Effect.die(error) : Effect.fail(error as Exclude<E, SqlError.SqlError>)
 
-/** The condition of a keyset page: rows that come after the cursor in (created_at, id) descending. */
+/** The condition of a keyset page: the rows after the cursor, in descending order of (created_at, id). */
 export const after = (sql: SqlClient.SqlClient, cursor: Keyset | undefined) =>
   cursor === undefined ? sql`TRUE` : sql`(created_at, id) < (${instant(Number(cursor.value))}, ${cursor.id})`
 
@@ -36,7 +36,7 @@ export const equals = (sql: SqlClient.SqlClient, filters: { readonly [column: st
     )
   ])
 
-/** Maps a violated constraint to its refusal, so that the database and the check before it give the same answer. */
+/** Maps a violated constraint to its refusal, so that the database and the check before it give the same response. */
 export const constraints =
   <const Refusals extends { readonly [constraint: string]: () => unknown }>(refusals: Refusals) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | ReturnType<Refusals[keyof Refusals]>, R> =>
@@ -77,8 +77,8 @@ export const isLockTimeout = (error: unknown): boolean => sqlState(error) === "5
 const logBusy = "LS002"
 
 /**
- * Runs a statement that appends to the event log. If a lock is not granted in time, it was the log's: its counter's row is held from
- * an append to the end of its commit. That failure says nothing about the rows that the transaction has locked before.
+ * Runs a statement that appends to the event log. A lock timeout of this statement concerns the row of the log's counter, which each
+ * transaction holds from its append to the end of its commit. It does not concern rows that the transaction locked before.
  */
 export const waitsForLog = <A>(append: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> =>
   Effect.mapError(append, (error) => {
@@ -91,7 +91,7 @@ export const waitsForLog = <A>(append: Effect.Effect<A, SqlError.SqlError>): Eff
 /** Whether other transactions held the event log for too long. */
 export const isLogBusy = (error: unknown): boolean => sqlState(error) === logBusy
 
-/** Names the cause, because no record is locked: other transactions take long to commit. */
+/** Unlike other lock timeouts, this one is not caused by a locked record, so the message names the cause. */
 export const refuseBusyLog = refuse(
   "NOT_READY",
   "The event log is busy, because other changes take long to commit: send the request again in a moment."
@@ -103,7 +103,7 @@ export const isReadOnly = (error: unknown): boolean => sqlState(error) === "2500
 /** Lock not available, of the event log, too; statement canceled, serialization failure, deadlock. */
 const contentionStates = new Set(["55P03", logBusy, "57014", "40001", "40P01"])
 
-/** Whether a statement failed because of others that run now: it may succeed when it is repeated. */
+/** Whether a statement failed because of concurrent transactions, so that a retry may succeed. */
 export const isContended = (error: unknown): boolean => contentionStates.has(sqlState(error) ?? "")
 
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
@@ -117,8 +117,8 @@ const sqlState = (error: unknown) => serverError(error)?.code
 export type NullableRow<A> = { readonly [K in keyof A]: A[K] | null }
 
 /**
- * A row without its NULL columns: in the domain an absent property means "no value". A loop, because a license may be loaded with
- * thousands of rows: lists of entries take three times as long.
+ * A row without its NULL columns, because in the domain an absent property means "no value". A license may have thousands of rows,
+ * and a loop takes a third of the time of `Object.entries`.
  */
 export const withoutNulls = <A extends object>(row: NullableRow<A>): A => {
   const record: Record<string, unknown> = {}
@@ -142,12 +142,12 @@ export const decodeRows = <const Fields extends Schema.Struct.Fields>({ fields }
     Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows.map(withoutNulls))))
 }
 
-// A jsonb column always contains JSON. Checking all of it again is half of the cost of decoding a page.
+// A jsonb column always contains JSON. Checking it again would double the cost of decoding a page.
 const columnOf = (field: Schema.Constraint): Schema.Constraint =>
   SchemaAST.isObjects(field.ast) && field.ast.indexSignatures.length > 0 ? JsonObject : Schema.toType(field)
 
 const JsonObject = Schema.declare((value): value is object => typeof value === "object" && value !== null)
 
-/** A record after a PATCH request: given members replace, null clears, absent members stay. */
+/** A record after a PATCH request: present members replace values, null removes them, absent members change nothing. */
 export const patched = <A extends object>(record: A, input: { readonly [K in keyof A]?: A[K] | null | undefined }): A =>
   withoutNulls({ ...record, ...input } as never)

@@ -55,7 +55,7 @@ layer(DatabaseProxy.layer, { excludeTestServices: true, timeout: 60_000 })("an a
       const { url: proxied } = yield* Database
       const silent = yield* Deferred.make<void>()
       const logger = Logger.make(({ message }) => {
-        if (/can be used, trying again: The server (stopped answering|does not answer)$/.test(String(message)))
+        if (/can be used; retrying: The server (stopped answering|does not answer)$/.test(String(message)))
           Deferred.doneUnsafe(silent, Effect.void)
       })
       const url = wanting("primary", Redacted.value(proxied))
@@ -82,7 +82,7 @@ layer(DatabaseProxy.layer, { excludeTestServices: true, timeout: 60_000 })("an a
       yield* makeReadOnly("on")
       const refused = yield* Deferred.make<void>()
       const logger = Logger.make(({ message }) => {
-        if (/trying again: .*:1: .*ECONNREFUSED.*; .*: it takes no writes/.test(String(message)))
+        if (/retrying: .*:1: .*ECONNREFUSED.*; .*: it takes no writes/.test(String(message)))
           Deferred.doneUnsafe(refused, Effect.void)
       })
       const starting = yield* Effect.forkChild(Effect.provide(connect(url), Logger.layer([logger])))

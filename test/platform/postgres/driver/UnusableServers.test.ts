@@ -76,13 +76,13 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
       ssh: "SSH-2.0-OpenSSH_9.9\r\n",
       silentAfterOneByte: "2"
     })) {
-      it.effect(`stops at a server that is no PostgreSQL: ${name}, sslmode=${sslmode}`, () =>
+      it.effect(`stops at a server that is not PostgreSQL: ${name}, sslmode=${sslmode}`, () =>
         Effect.gen(function* () {
           const { port, seen } = yield* serving(answering(text))
           const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x?sslmode=${sslmode}`)
           assert.strictEqual(
             message,
-            `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server that answers there is no PostgreSQL. ${correctAddress}`
+            `PostgreSQL at 127.0.0.1:${port}/x cannot be used: The server at this address is not PostgreSQL. ${correctAddress}`
           )
           assert.strictEqual(seen.connections, 1)
         }).pipe(Effect.scoped)
