@@ -65,12 +65,12 @@ export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
       }).pipe(Effect.uninterruptible)
     )
 
-  const isStale = (keys: KeySet | undefined, now: bigint) => keys === undefined || now - keys.fetchedAt >= freshNanos
+  const needsFetch = (keys: KeySet | undefined, now: bigint) => keys === undefined || now - keys.fetchedAt >= freshNanos
   const current = Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
-    if (cached !== undefined && !isStale(cached, now)) return Effect.succeed(cached)
-    if (!hasFailed || !isUsable(cached, now)) return fetchIf(isStale)
+    if (cached !== undefined && !needsFetch(cached, now)) return Effect.succeed(cached)
+    if (!hasFailed || !isUsable(cached, now)) return fetchIf(needsFetch)
     // Fetches in the background, because requests must not wait for an issuer that does not respond.
-    const background = mayTry(now) ? Effect.forkIn(Effect.ignore(fetchIf(isStale)), scope) : Effect.void
+    const background = mayTry(now) ? Effect.forkIn(Effect.ignore(fetchIf(needsFetch)), scope) : Effect.void
     return Effect.as(background, cached)
   })
   return { current, newerThan: (keys) => fetchIf((current) => current === keys) } satisfies IssuerKeys as IssuerKeys

@@ -28,7 +28,7 @@ interface Taken {
 
 export const makeOwner = Effect.gen(function* () {
   const actors = yield* LicenseActors
-  const { retire, term } = yield* Journal
+  const { retire, epoch } = yield* Journal
   const signer = yield* Signer
   const context = yield* Effect.context<never>()
   const fork = yield* FiberSet.makeRuntime<never>()
@@ -39,7 +39,7 @@ export const makeOwner = Effect.gen(function* () {
   const taken = new Set<Taken>()
   let isLeaving = false
 
-  const currentTerm = () => ({ term: isLeaving ? "" : term.current })
+  const currentEpoch = () => ({ epoch: isLeaving ? "" : epoch.current })
 
   const reply = (asker: Asker, outcome: Outcome): void => {
     if (asker.outcomes.push(outcome) === 1) fork(sendOutcomes(asker))
@@ -83,34 +83,34 @@ export const makeOwner = Effect.gen(function* () {
       asker.link.close()
       return
     }
-    const { commands, term: named } = parsed.success
+    const { commands, epoch: named } = parsed.success
     // The other node asks for a sign of life.
-    if (commands.length === 0) asker.link.send(currentTerm())
+    if (commands.length === 0) asker.link.send(currentEpoch())
     counter.updateUnsafe(commands.length, context)
-    const isTaken = !isLeaving && named === term.current
+    const isTaken = !isLeaving && named === epoch.current
     for (const message of commands) isTaken ? take(asker, message) : reply(asker, [message[0], "undecided"])
   }
 
   /**
-   * Gives all commands back that were taken over in the retired term. The other node learns it only after every journal of that
-   * term is retired: until then a group of it could still commit.
+   * Gives all commands back that were taken over in the retired epoch. The other node learns it only after every
+   * journal of that epoch is retired: until then a group of it could still commit.
    */
   const giveBack = (retired: string): void => {
     const given = Array.from(taken)
     taken.clear()
     for (const { command } of given) command.givenUp = true
-    for (const { link } of askers) link.send({ term: term.current })
+    for (const { link } of askers) link.send({ epoch: epoch.current })
     fork(
       Effect.map(retire(retired), () => {
         for (const { giveBack } of given) giveBack()
       })
     )
   }
-  term.onRenewed.add(giveBack)
+  epoch.onRenewed.add(giveBack)
 
   const leave = Effect.gen(function* () {
     isLeaving = true
-    for (const { link } of askers) link.send({ term: "" })
+    for (const { link } of askers) link.send({ epoch: "" })
     yield* Effect.repeat(
       Effect.sync(() => taken.size),
       {
@@ -127,7 +127,7 @@ export const makeOwner = Effect.gen(function* () {
     accept: (link: Link<FromOwner>) => {
       const asker: Asker = { link, outcomes: [] }
       askers.add(asker)
-      link.send({ version: wireVersion, ...currentTerm() })
+      link.send({ version: wireVersion, ...currentEpoch() })
       return { onText: (text: string) => receive(asker, text), onClose: () => void askers.delete(asker) }
     }
   }

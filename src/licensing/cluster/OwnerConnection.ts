@@ -5,7 +5,10 @@ import type { MasterKey } from "../../platform/signing/MasterKey.ts"
 import { dial, type Link } from "./NodeLink.ts"
 import { type FromOwner, type Outcome, type ToOwner, wireVersion } from "./Wire.ts"
 
-/** The pause before a node is dialed again: doubled if it lets commands wait again soon, so that an overloaded owner is left alone. */
+/**
+ * The pause before a node is dialed again: doubled if it lets commands wait again soon, so that an overloaded owner is
+ * left alone.
+ */
 const redialMillisMin = 500
 const redialMillisMax = 8_000
 const soonMillis = 10_000
@@ -13,8 +16,8 @@ const soonMillis = 10_000
 interface OwnerEvents {
   /** The owner sent something. */
   onHeard(): void
-  /** The owner, which speaks this node's version, named its term. Empty: it takes no more commands. */
-  onTerm(term: string): void
+  /** The owner, which speaks this node's version, named its epoch. Empty: it takes no more commands. */
+  onEpoch(epoch: string): void
   onOutcome(outcome: Outcome): void
   /** The connection is closed; it is dialed again after a pause. */
   onLost(): void
@@ -57,12 +60,12 @@ export const makeOwnerConnection = Effect.fnUntraced(function* (
           return
         }
         events.onHeard()
-        const { outcomes, term, version } = parsed.success
+        const { outcomes, epoch, version } = parsed.success
         if (version !== undefined) {
           isSameVersion = version === wireVersion
           readyMillis = nowMillis()
         }
-        if (term !== undefined && isSameVersion) events.onTerm(term)
+        if (epoch !== undefined && isSameVersion) events.onEpoch(epoch)
         for (const outcome of outcomes ?? []) events.onOutcome(outcome)
       },
       onClose: () => {

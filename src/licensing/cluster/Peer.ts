@@ -1,7 +1,7 @@
 /**
- * Another node as the owner of licenses: hands commands over to it and passes their outcomes on. What must stay true: a command that
- * was sent is decided here only after the term that it was sent for is retired in the database, or the owner gave it back. So the
- * owner cannot execute it afterwards, however late it is.
+ * Another node as the owner of licenses: hands commands over to it and passes their outcomes on. What must stay true: a
+ * command that was sent is decided here only after the epoch that it was sent for is retired in the database, or the
+ * owner gave it back. So the owner cannot execute it afterwards, however late it is.
  */
 import { Clock, Effect, Exit } from "effect"
 import { refuse } from "../../contract/api/Failure.ts"
@@ -58,16 +58,16 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   const context = yield* Effect.context<never>()
   const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   const waiting = new WaitingCommands()
-  /** The owner's term; undefined while nothing may be handed over. */
-  let term: string | undefined
+  /** The owner's epoch; undefined while nothing may be handed over. */
+  let epoch: string | undefined
   let isRetiring = false
   let isChecking = false
   const liveness = new Liveness()
 
-  const setTerm = (named: string | undefined): void => {
-    const wasReady = term !== undefined
-    term = named
-    if (wasReady !== (term !== undefined)) onReadiness()
+  const setEpoch = (named: string | undefined): void => {
+    const wasReady = epoch !== undefined
+    epoch = named
+    if (wasReady !== (epoch !== undefined)) onReadiness()
   }
 
   const decideAgain = ({ command, licenseId }: WaitingCommand) => actors.postHere(licenseId, repeated(command))
@@ -87,15 +87,15 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     for (const { command, licenseId } of waiting.takeUnsent()) actors.postHere(licenseId, command)
   }
 
-  /** Ends the terms of all commands that wait, and then decides those whose outcome has not arrived. */
+  /** Ends the epochs of all commands that wait, and then decides those whose outcome has not arrived. */
   const giveUp = (counter: typeof counters.late): void => {
-    setTerm(undefined)
+    setEpoch(undefined)
     takeBackUnsent()
     if (isRetiring) return
     isRetiring = true
     connection.backOff()
     fork(
-      Effect.map(Effect.forEach(waiting.terms(), journal.retire, { discard: true }), () => {
+      Effect.map(Effect.forEach(waiting.epochs(), journal.retire, { discard: true }), () => {
         isRetiring = false
         const left = waiting.takeAll()
         counter.updateUnsafe(left.length, context)
@@ -105,7 +105,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     )
   }
 
-  /** While the database cannot be reached no term can be retired: then commands are answered at their deadline. */
+  /** While the database cannot be reached no epoch can be retired: then commands are answered at their deadline. */
   const answerExpired = (now: number): void => {
     for (const { command } of waiting.takeSentBefore(now - timeoutMillis)) command.resume(Exit.fail(unknownOutcome))
   }
@@ -117,7 +117,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
       if (waiting.size === 0) break
       if (liveness.check() && !isRetiring) giveUp(counters.late)
       // One that leaves is asked, too: it decides what it has before it ends.
-      if (liveness.isSilent) connection.send({ term: term ?? "", commands: [] })
+      if (liveness.isSilent) connection.send({ epoch: epoch ?? "", commands: [] })
       answerExpired(nowMillis())
     }
     isChecking = false
@@ -128,11 +128,11 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     Effect.yieldNow,
     Effect.sync(() => {
       if (waiting.unsentCount === 0) return
-      if (!connection.isOpen() || term === undefined) {
+      if (!connection.isOpen() || epoch === undefined) {
         takeBackUnsent()
         return
       }
-      connection.send({ term, commands: waiting.send(term, nowMillis()) })
+      connection.send({ epoch, commands: waiting.send(epoch, nowMillis()) })
       if (isChecking) return
       isChecking = true
       fork(check)
@@ -140,7 +140,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   )
 
   const handOver: Peer["handOver"] = (licenseId, command) => {
-    if (term === undefined || waiting.size >= waitingMax || connection.backlog() > backlogMax) return false
+    if (epoch === undefined || waiting.size >= waitingMax || connection.backlog() > backlogMax) return false
     command.deadline = clock.currentTimeMillisUnsafe() + timeoutMillis
     const { span } = command
     waiting.add(licenseId, command, span === undefined ? null : (traces?.handOver(span) ?? null))
@@ -150,16 +150,16 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
 
   const connection = yield* makeOwnerConnection(address, masterKey, fork, {
     onHeard: () => liveness.heard(),
-    onTerm: (named) => {
-      if (!isRetiring) setTerm(named === "" ? undefined : named)
+    onEpoch: (named) => {
+      if (!isRetiring) setEpoch(named === "" ? undefined : named)
     },
     onOutcome: settle,
     onLost: () => {
       if (waiting.size > 0) giveUp(counters.lost)
-      setTerm(undefined)
+      setEpoch(undefined)
     }
   })
-  return { handOver, isReady: () => term !== undefined } satisfies Peer
+  return { handOver, isReady: () => epoch !== undefined } satisfies Peer
 })
 
 /** Passes on what the owner has decided. */

@@ -1,4 +1,7 @@
-/** The commands that wait for one owner, in the order in which they were handed over: unsent at first, then sent in a term. */
+/**
+ * The commands that wait for one owner, in the order in which they were handed over: unsent at first, then sent in an
+ * epoch.
+ */
 import type { HandedSpan } from "../../platform/telemetry/Traces.ts"
 import type { PendingCommand } from "../engine/PendingCommand.ts"
 import type { HandedOver } from "./Wire.ts"
@@ -8,7 +11,7 @@ export interface WaitingCommand {
   readonly licenseId: string
   readonly command: PendingCommand
   /** Undefined until it is sent. */
-  term: string | undefined
+  epoch: string | undefined
   sentMillis: number
 }
 
@@ -27,7 +30,7 @@ export class WaitingCommands {
 
   add(licenseId: string, command: PendingCommand, span: HandedSpan | null): void {
     const id = this.nextId++
-    this.waiting.set(id, { licenseId, command, term: undefined, sentMillis: 0 })
+    this.waiting.set(id, { licenseId, command, epoch: undefined, sentMillis: 0 })
     this.unsent.push(toWire(id, licenseId, command, span))
   }
 
@@ -54,27 +57,27 @@ export class WaitingCommands {
   takeSentBefore(millis: number): ReadonlyArray<WaitingCommand> {
     const taken: Array<WaitingCommand> = []
     for (const [id, waiting] of this.waiting) {
-      if (waiting.term === undefined || waiting.sentMillis > millis) break
+      if (waiting.epoch === undefined || waiting.sentMillis > millis) break
       this.waiting.delete(id)
       taken.push(waiting)
     }
     return taken
   }
 
-  /** Marks the unsent ones as sent in the term, and returns them for the wire. */
-  send(term: string, now: number): ReadonlyArray<HandedOver> {
+  /** Marks the unsent ones as sent in the epoch, and returns them for the wire. */
+  send(epoch: string, now: number): ReadonlyArray<HandedOver> {
     const sent = this.unsent
     this.unsent = []
     for (const [id] of sent) {
       const waiting = this.waiting.get(id)!
-      waiting.term = term
+      waiting.epoch = epoch
       waiting.sentMillis = now
     }
     return sent
   }
 
-  /** The terms in which they were sent. */
-  terms(): ReadonlySet<string> {
-    return new Set(Array.from(this.waiting.values(), ({ term }) => term!))
+  /** The epochs in which they were sent. */
+  epochs(): ReadonlySet<string> {
+    return new Set(Array.from(this.waiting.values(), ({ epoch }) => epoch!))
   }
 }

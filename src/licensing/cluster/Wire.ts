@@ -1,11 +1,11 @@
 /**
- * What nodes say to each other. A frame is a length (4 bytes, big endian) and JSON. The version is raised when a message or a
- * command changes: nodes of different versions hand nothing over to each other.
+ * What nodes say to each other. A frame is a length (4 bytes, big endian) and JSON. The version is raised when a
+ * message or a command changes: nodes of different versions hand nothing over to each other.
  */
 import type { Refusal } from "../../contract/api/Failure.ts"
 import type { HandedSpan } from "../../platform/telemetry/Traces.ts"
 
-export const wireVersion = 3
+export const wireVersion = 4
 
 /** A command with the request that it comes from. `null`: none. */
 export type HandedOver = readonly [
@@ -20,9 +20,12 @@ export type HandedOver = readonly [
   span: HandedSpan | null
 ]
 
-/** To the owner: commands to decide in its given term, and in no other. Without commands it asks for a sign of life: the term. */
+/**
+ * To the owner: commands to decide in its given epoch, and in no other. Without commands it asks for a sign of life:
+ * the epoch.
+ */
 export interface ToOwner {
-  readonly term: string
+  readonly epoch: string
   readonly commands: ReadonlyArray<HandedOver>
 }
 
@@ -34,10 +37,13 @@ export type Outcome =
   | readonly [id: number, kind: "refused", refusal: RefusalParts]
   | readonly [id: number, kind: "undecided"]
 
-/** From the owner: first its version, a term whenever a new one begins (empty: it takes no more commands), and outcomes. */
+/**
+ * From the owner: first its version, an epoch whenever a new one begins (empty: it takes no more commands), and
+ * outcomes.
+ */
 export interface FromOwner {
   readonly version?: number
-  readonly term?: string
+  readonly epoch?: string
   readonly outcomes?: ReadonlyArray<Outcome>
 }
 
@@ -45,7 +51,10 @@ const headerBytes = 4
 /** Bounds the memory for one frame; thousands of commands fit. */
 export const frameBytesMax = 16 * 1024 * 1024
 
-/** A message as frames: one, unless it is too large, then those of its halves. Fails if a single command or outcome is too large. */
+/**
+ * A message as frames: one, unless it is too large, then those of its halves. Fails if a single command or outcome is
+ * too large.
+ */
 export const encodeFrames = (message: ToOwner | FromOwner): ReadonlyArray<Buffer> => {
   const text = JSON.stringify(message)
   const length = Buffer.byteLength(text)
@@ -71,7 +80,9 @@ const halvesOf = (message: ToOwner | FromOwner): ReadonlyArray<ToOwner | FromOwn
 export const frameReader = (onText: (text: string) => void): ((bytes: Buffer) => boolean) => {
   let chunks: Array<Buffer> = []
   let length = 0
-  /** What arrives is joined only when there is a header or a frame: joining each piece of a large frame took seconds. */
+  /**
+   * What arrives is joined only when there is a header or a frame: joining each piece of a large frame took seconds.
+   */
   let needed = headerBytes
   return (bytes) => {
     chunks.push(bytes)

@@ -6,8 +6,9 @@ import { isConcurrentChange, isForeignKeyViolation, isLogBusy } from "../../plat
 import type { PendingChanges } from "./PendingChanges.ts"
 
 /**
- * Nothing was written unless it is `committed`. `stale`: decided on outdated revisions. `locked`: another transaction holds
- * the license for too long. `busy`: others hold the event log for too long. `late`: the deadline passed before the commit began.
+ * Nothing was written unless it is `committed`. `stale`: decided on outdated revisions. `locked`: another transaction
+ * holds the license for too long. `busy`: others hold the event log for too long. `late`: the deadline passed before
+ * the commit began.
  */
 export type CommitResult = "committed" | "stale" | "locked" | "busy" | "late"
 
@@ -27,8 +28,8 @@ const lockedMillisMax = 2_000
 const lockedRetryMillis = 100
 
 /**
- * Tries a locked license again, alone, while the groups of the other licenses continue. One attempt at a time, and each takes what
- * is free at once or gives up, so that very many locked licenses occupy one connection.
+ * Tries a locked license again, alone, while the groups of the other licenses continue. One attempt at a time, and each
+ * takes what is free at once or gives up, so that very many locked licenses occupy one connection.
  */
 export const makeLockedRetry = Effect.fnUntraced(function* (
   attempt: (pending: PendingChanges) => Effect.Effect<Exit.Exit<CommitResult>>
@@ -47,13 +48,17 @@ export const makeLockedRetry = Effect.fnUntraced(function* (
   })
 })
 
-/** An attempt that begins later than this after the first one is the last, so all of them end before a request's deadline. */
+/**
+ * An attempt that begins later than this after the first one is the last, so all of them end before a request's
+ * deadline.
+ */
 const busyMillisMax = 2_500
 const busyAttemptsMax = 4
 
 /**
- * Repeats a commit as a whole that did not get the event counter in time: that says nothing about its licenses. After one has given
- * up, each of the next makes one attempt, so that the changes that have waited behind it do not wait as long again.
+ * Repeats a commit as a whole that did not get the event counter in time: that says nothing about its licenses. After
+ * one has given up, each of the next makes one attempt, so that the changes that have waited behind it do not wait as
+ * long again.
  */
 export const makeWhileLogBusy = Effect.map(Clock.Clock, (clock) => {
   let isGivenUp = false
@@ -71,8 +76,8 @@ export const makeWhileLogBusy = Effect.map(Clock.Clock, (clock) => {
 export type WhileLogBusy = Effect.Success<typeof makeWhileLogBusy>
 
 /**
- * A unique row that another node wrote first, a record that was deleted after it was read, or a term that was retired: the next
- * decision will see it.
+ * A unique row that another node wrote first, a record that was deleted after it was read, or an epoch that was
+ * retired: the next decision will see it.
  */
 export const isOvertaken = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error) || isConcurrentChange(error)

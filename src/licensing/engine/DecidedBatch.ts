@@ -1,4 +1,7 @@
-/** Decides a batch on the cached state of its license, in one of three ways: from memory, with what it needs from the database, locked. */
+/**
+ * Decides a batch on the cached state of its license, in one of three ways: from memory, with what it needs from the
+ * database, locked.
+ */
 import { Clock, Effect, Exit } from "effect"
 import { LicenseLookups, type Lookups } from "../lookups/LicenseLookups.ts"
 import { LicenseStore } from "../lookups/LicenseStore.ts"
@@ -28,7 +31,10 @@ export interface CachedLicense {
   decided: boolean
 }
 
-/** Drops the cached state. Its license may be unchanged: edits of its policy or its product's catalog make it outdated, too. */
+/**
+ * Drops the cached state. Its license may be unchanged: edits of its policy or its product's catalog make it outdated,
+ * too.
+ */
 export const dropOutdated = (license: CachedLicense): void => {
   license.outdatedRevision ??= license.state?.license.revision
   license.state = undefined
@@ -47,7 +53,10 @@ export interface DecidedBatch {
   readonly confirmed: boolean
 }
 
-/** What became of a batch. `stale`: decide again on a newer state. `eventIdsNeeded`: decide again with event ids looked up. */
+/**
+ * What became of a batch. `stale`: decide again on a newer state. `eventIdsNeeded`: decide again with event ids looked
+ * up.
+ */
 export type BatchResult = ReadonlyArray<CommandResult> | "stale" | "eventIdsNeeded"
 
 /** The same after its submission: by then its event ids do not matter any more. */
@@ -61,10 +70,13 @@ const noCommands: ReadonlyArray<PendingCommand> = []
 export const makeBatchDecisions = Effect.gen(function* () {
   const store = yield* LicenseStore
   const lookups = yield* LicenseLookups
-  const { term } = yield* Journal
+  const { epoch } = yield* Journal
   const clock = yield* Clock.Clock
 
-  /** Decides a batch that needs no look-up and stores no response. Returns undefined, and has no effect, for any other batch. */
+  /**
+   * Decides a batch that needs no look-up and stores no response. Returns undefined, and has no effect, for any other
+   * batch.
+   */
   const decideFromMemory = (
     license: CachedLicense,
     commands: ReadonlyArray<PendingCommand>
@@ -74,7 +86,7 @@ export const makeBatchDecisions = Effect.gen(function* () {
     if (state === undefined || commands.some(({ storeResponse }) => storeResponse !== undefined)) return undefined
     if (missingPrefetch(lookups, state, commands, now, false) !== undefined) return undefined
     const pending = new PendingChanges(state, nothingPrefetched)
-    pending.term = term.current
+    pending.epoch = epoch.current
     const decisions = decide(pending, commands, now)
     if (commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command))) return undefined
     const results = commands.map((command, index) => resultOf(command, decisions[index]!))
@@ -109,7 +121,7 @@ export const makeBatchDecisions = Effect.gen(function* () {
     const now = clock.currentTimeMillisUnsafe()
     if (!state.isReadyAt(now)) return "stale"
     license.decided = true
-    pending.term = term.current
+    pending.epoch = epoch.current
     const decisions = decide(pending, commands, now)
     if (!checkEventIds && commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command)))
       return "eventIdsNeeded"

@@ -12,9 +12,12 @@ import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>
 
-/** Identifies a group: the node's term, the journal that commits it, its number in that journal, when it was formed, its revision. */
+/**
+ * Identifies a group: the node's epoch, the journal that commits it, its number in that journal, when it was formed,
+ * its revision.
+ */
 export interface GroupId {
-  readonly term: string
+  readonly epoch: string
   readonly journal: string
   readonly number: number
   readonly at: number
@@ -71,9 +74,9 @@ const namesCustomer = ({ prefetched: { links } }: PendingChanges): boolean =>
   links.length > 0 && links.some(({ kind }) => kind === "customer")
 
 /**
- * Locks the policies that licenses of the group move to, and the customers that they name, before the fence reads their revisions:
- * an edit, a deletion or an erasure that runs at the same moment comes before the fence, which then refuses the change, or waits
- * for the commit and finds the license.
+ * Locks the policies that licenses of the group move to, and the customers that they name, before the fence reads their
+ * revisions: an edit, a deletion or an erasure that runs at the same moment comes before the fence, which then refuses
+ * the change, or waits for the commit and finds the license.
  */
 export const lockTargets = (
   sql: SqlClient.SqlClient,
@@ -97,7 +100,10 @@ export const lockTargets = (
 
 const customersOf = ({ prefetched: { links } }: PendingChanges) => links.filter(({ kind }) => kind === "customer")
 
-/** The customers whose erasure began after a decision had read them: what it copied from them must not be written any more. */
+/**
+ * The customers whose erasure began after a decision had read them: what it copied from them must not be written any
+ * more.
+ */
 const erasedCustomers = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const named = group
     .filter(namesCustomer)
@@ -183,10 +189,16 @@ const claimNumber = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId)
   ON CONFLICT (id) DO UPDATE SET last_group = excluded.last_group, written_at = excluded.written_at
   WHERE journals.last_group < excluded.last_group RETURNING id`
 
-/** Added to the last number of a journal that was retired: no group has a higher one, and what was committed stays known. */
+/**
+ * Added to the last number of a journal that was retired: no group has a higher one, and what was committed stays
+ * known.
+ */
 const retired = 2 ** 52
 
-/** Whether the group was the last that its journal committed. Waits for a writer of the journal's row, and locks the row. */
+/**
+ * Whether the group was the last that its journal committed. Waits for a writer of the journal's row, and locks the
+ * row.
+ */
 export const wasLastGroup = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId) =>
   Effect.map(
     sql<{ readonly last_group: number }>`

@@ -1,6 +1,7 @@
 /**
- * Commits groups of changes, and isolates the licenses that keep the others of their group from being committed: first the whole
- * group at once; without the stale changes; without the locked licenses; without repeated event ids; each license separately.
+ * Commits groups of changes, and isolates the licenses that keep the others of their group from being committed: first
+ * the whole group at once; without the stale changes; without the locked licenses; without repeated event ids; each
+ * license separately.
  */
 import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
@@ -87,7 +88,7 @@ export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whi
     commitGroup(group).pipe(
       Effect.map((results) => results.map((result) => exits[result])),
       Effect.catch((error) => {
-        // The number was refused, so nothing was written: the term was retired.
+        // The number was refused, so nothing was written: the epoch was retired.
         if (isConcurrentChange(error)) return Effect.succeed(group.map(() => exits.stale))
         if (group.length === 1) return Effect.succeed([isOvertaken(error) ? exits.stale : Exit.die(error)])
         return Statements.repeatsEventId(error) ? commitWithoutRepeats(group) : commitEach(group)

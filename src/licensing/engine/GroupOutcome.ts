@@ -1,23 +1,26 @@
-/** Numbers the groups of a journal, finds out whether a group was committed whose connection was lost, and retires a term. */
+/**
+ * Numbers the groups of a journal, finds out whether a group was committed whose connection was lost, and retires an
+ * epoch.
+ */
 import { Clock, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
+import { type Epoch, type JournalKind, journalKinds } from "./Epoch.ts"
 import * as Fence from "./Fence.ts"
-import { type JournalKind, journalKinds, type Term } from "./Term.ts"
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
-/** Numbers the groups of each journal of this node and draws their revisions. The term is unique among all nodes. */
-export const makeGroupIds = Effect.fnUntraced(function* (term: Term) {
+/** Numbers the groups of each journal of this node and draws their revisions. The epoch is unique among all nodes. */
+export const makeGroupIds = Effect.fnUntraced(function* (epoch: Epoch) {
   const clock = yield* Clock.Clock
   const nextRevision = yield* makeRevisions
   const numbered = (kind: JournalKind) => {
     let last = 0
     return (): Fence.GroupId => ({
-      term: term.current,
-      journal: `${term.current}${kind}`,
+      epoch: epoch.current,
+      journal: `${epoch.current}${kind}`,
       number: ++last,
       at: clock.currentTimeMillisUnsafe(),
       revision: nextRevision()
@@ -29,8 +32,8 @@ export const makeGroupIds = Effect.fnUntraced(function* (term: Term) {
 export type GroupIds = Effect.Success<ReturnType<typeof makeGroupIds>>
 
 /**
- * Makes a write succeed if the group is committed, fail if it is not and never will be, and die if the outcome cannot be
- * determined. `next` numbers the group.
+ * Makes a write succeed if the group is committed, fail if it is not and never will be, and die if the outcome cannot
+ * be determined. `next` numbers the group.
  */
 export const makeKnownOutcomes = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -63,17 +66,17 @@ const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGrou
   ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }), Effect.orDie)
 
 /**
- * Retires a term: what was committed in it can be read when this returns, and nothing more of it will be. Each journal's row is
- * locked alone, because a group that holds one may wait for another.
+ * Retires an epoch: what was committed in it can be read when this returns, and nothing more of it will be. Each
+ * journal's row is locked alone, because a group that holds one may wait for another.
  */
 export const makeRetire = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const clock = yield* Clock.Clock
-  return (term: string): Effect.Effect<void> =>
+  return (epoch: string): Effect.Effect<void> =>
     Effect.forEach(
       journalKinds,
       (kind) =>
-        Effect.suspend(() => Fence.retireJournal(sql, `${term}${kind}`, clock.currentTimeMillisUnsafe())).pipe(
+        Effect.suspend(() => Fence.retireJournal(sql, `${epoch}${kind}`, clock.currentTimeMillisUnsafe())).pipe(
           Effect.retry({ schedule: Schedule.spaced("100 millis") }),
           Effect.orDie
         ),

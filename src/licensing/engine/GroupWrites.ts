@@ -1,6 +1,6 @@
 /**
- * Writes a group: its licenses behind the fence, and all rows that belong to the licenses that were written. Every write succeeds if
- * its group is committed, and fails if it is not and never will be, also if the connection was lost.
+ * Writes a group: its licenses behind the fence, and all rows that belong to the licenses that were written. Every
+ * write succeeds if its group is committed, and fails if it is not and never will be, also if the connection was lost.
  */
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -9,21 +9,21 @@ import { type Entry, EventLog } from "../../ledger/events/EventLog.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
 import type { Gathering } from "./CommitQueue.ts"
+import { changesOfEarlierEpoch, type Epoch, isOfEpoch, renewingEpoch } from "./Epoch.ts"
 import * as Fence from "./Fence.ts"
 import { makeKnownOutcomes } from "./GroupOutcome.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
-import { changesOfEarlierTerm, isOfTerm, renewingTerm, type Term } from "./Term.ts"
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
 export type GroupWrites = Effect.Success<ReturnType<typeof makeGroupWrites>>
 
-export const makeGroupWrites = Effect.fnUntraced(function* (term: Term, gathering: Gathering) {
+export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gathering: Gathering) {
   const sql = yield* SqlClient.SqlClient
   const { inOneWrite, pipelined } = yield* Postgres
   const { appendAtOnce, appendInCommit, deliveriesQueued } = yield* EventLog
-  const ofTerm = renewingTerm(term)
+  const ofEpoch = renewingEpoch(epoch)
   const withKnownOutcome = yield* makeKnownOutcomes
 
   /**
@@ -44,7 +44,7 @@ export const makeGroupWrites = Effect.fnUntraced(function* (term: Term, gatherin
   }
 
   const sendAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
-    if (!group.every(isOfTerm(groupId))) return yield* Effect.fail(changesOfEarlierTerm)
+    if (!group.every(isOfEpoch(groupId))) return yield* Effect.fail(changesOfEarlierEpoch)
     let queued = false
     for (const pending of group) pending.revision = groupId.revision
     const append = (entries: ReadonlyArray<Entry>) =>
@@ -65,14 +65,14 @@ export const makeGroupWrites = Effect.fnUntraced(function* (term: Term, gatherin
   const inTransaction = (write: (groupId: Fence.GroupId) => WriteEffect, next: () => Fence.GroupId) =>
     retryTransaction(
       withKnownOutcome(
-        ofTerm((groupId) => pipelined(write(groupId))),
+        ofEpoch((groupId) => pipelined(write(groupId))),
         next
       )
     )
 
   /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
   const writeFenced = Effect.fnUntraced(function* (all: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
-    const group = all.filter(isOfTerm(groupId))
+    const group = all.filter(isOfEpoch(groupId))
     if (group.length === 0) return noLicenses
     for (const pending of group) pending.revision = groupId.revision
     yield* Effect.all(Fence.lockTargets(sql, group), { discard: true })

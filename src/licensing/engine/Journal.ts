@@ -13,6 +13,7 @@ import { isLockTimeout } from "../../platform/postgres/queries/Sql.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
 import { groupMax, makeCommitQueue, makeGathering } from "./CommitQueue.ts"
 import { type CommitResult, type LockedCommitResult, makeLockedRetry, makeWhileLogBusy } from "./CommitResult.ts"
+import { type Epoch, makeEpoch } from "./Epoch.ts"
 import { makeGroupCommits } from "./GroupCommits.ts"
 import { makeGroupIds, makeRetire } from "./GroupOutcome.ts"
 import { makeGroupWrites } from "./GroupWrites.ts"
@@ -20,7 +21,6 @@ import { makeMeasure } from "./JournalMetrics.ts"
 import * as Statements from "./JournalStatements.ts"
 import { makeLockedCommit } from "./LockedCommit.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
-import { makeTerm, type Term } from "./Term.ts"
 
 const seenBatches = { name: "journal.record_seen", concurrency: 1, batchMax: groupMax }
 
@@ -39,20 +39,20 @@ export class Journal extends Context.Service<
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedCommitResult>
     /** Records that devices were seen, when nothing else was decided. Needs no fence. */
     readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
-    readonly term: Term
-    /** Ends the term of any node: when this returns, what it committed can be read, and nothing more of it will be. */
-    retire(term: string): Effect.Effect<void>
+    readonly epoch: Epoch
+    /** Ends the epoch of any node: when this returns, what it committed can be read, and nothing more of it will be. */
+    retire(epoch: string): Effect.Effect<void>
   }
 >()("licensing/licensing/engine/Journal") {
   static readonly layer = Layer.effect(
     Journal,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const term = yield* makeTerm
+      const epoch = yield* makeEpoch
       const gathering = yield* makeGathering
       const needs = {
-        writes: yield* makeGroupWrites(term, gathering),
-        ids: yield* makeGroupIds(term),
+        writes: yield* makeGroupWrites(epoch, gathering),
+        ids: yield* makeGroupIds(epoch),
         whileLogBusy: yield* makeWhileLogBusy,
         measure: yield* makeMeasure
       }
@@ -68,7 +68,7 @@ export class Journal extends Context.Service<
         return lists.map(() => undefined)
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ ...seenBatches, run: recordAllSeen })
-      return Journal.of({ commit, locked, recordSeen, term, retire: yield* makeRetire })
+      return Journal.of({ commit, locked, recordSeen, epoch, retire: yield* makeRetire })
     })
   )
 }

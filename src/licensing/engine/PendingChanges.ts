@@ -61,8 +61,8 @@ export class PendingChanges implements LicenseView {
   profileChanged = false
   /** The license's revision after the commit; the journal draws it. */
   revision = 0
-  /** The node's term when the changes were decided. Undefined: of any term. */
-  term: string | undefined
+  /** The node's epoch when the changes were decided. Undefined: of any epoch. */
+  epoch: string | undefined
   /** When the changes are no longer committed, unless their commit has begun. */
   deadline = Number.POSITIVE_INFINITY
   /** How many more containers hold a slot than before. */

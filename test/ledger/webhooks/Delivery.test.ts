@@ -84,7 +84,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
     })
   )
 
-  it.effect("is verified by our verifier and by the unmodified library of Standard Webhooks, which Svix's calls", () =>
+  it.effect("is verified by our verifier and by the unmodified library of Standard Webhooks", () =>
     Effect.gen(function* () {
       const { received, secret, sequence } = yield* deliverOne()
       const { body, headers } = received

@@ -1,4 +1,6 @@
-/** Nodes that hand commands to the owner of a license: nothing is lost or counted twice, whatever happens to the owner. */
+/**
+ * Nodes that hand commands to the owner of a license: nothing is lost or counted twice, whatever happens to the owner.
+ */
 import { connect as plain } from "node:net"
 import { connect as secure } from "node:tls"
 import { assert, layer } from "@effect/vitest"
@@ -8,10 +10,16 @@ import { Database } from "../../support/database/Database.ts"
 import { awaitMetric, awaitPeers, makeRelay, metric, type Service, startNode } from "../../support/http/ClusterNodes.ts"
 import type { Answer } from "../../support/http/Http.ts"
 
-/** A node decides by itself after 250 ms; the rest is for a busy machine. A command that no node decides takes ten seconds. */
+/**
+ * A node decides by itself after 250 ms; the rest is for a busy machine. A command that no node decides takes ten
+ * seconds.
+ */
 const answerMillisMax = 9_000
 
-/** Requests before, between and after faults: each of 12 clients sends some for each of 7 licenses. Together they exceed the quota of one. */
+/**
+ * Requests before, between and after faults: each of 12 clients sends some for each of 7 licenses. Together they exceed
+ * the quota of one.
+ */
 const requests = 250
 const quota = 100
 
@@ -262,7 +270,7 @@ layer(Database.layerUrl, { excludeTestServices: true })("Owners of licenses", (i
           checkServerIdentity: () => undefined,
           pskCallback: () => ({ identity, psk: Buffer.alloc(32, 1) })
         })
-      const hello = '"term"'
+      const hello = '"epoch"'
       assert.notInclude(yield* ended(() => plain({ host: "127.0.0.1", port }), "GET / HTTP/1.1\r\n\r\n"), hello)
       assert.notInclude(yield* ended(() => plain({ host: "127.0.0.1", port })), hello)
       assert.strictEqual(yield* ended(() => secure({ host: "127.0.0.1", port, rejectUnauthorized: false })), "")

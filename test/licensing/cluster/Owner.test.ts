@@ -16,7 +16,7 @@ const makeSubject = Effect.gen(function* () {
   const actors: Partial<LicenseActors["Service"]> = { postHere: (_, command) => void posted.push(command) }
   const journal: Partial<Journal["Service"]> = {
     retire: () => Effect.void,
-    term: { current: "second", renew: () => {}, onRenewed: new Set() }
+    epoch: { current: "second", renew: () => {}, onRenewed: new Set() }
   }
   const owner = yield* makeOwner.pipe(
     Effect.provideService(LicenseActors, actors as LicenseActors["Service"]),
@@ -26,7 +26,7 @@ const makeSubject = Effect.gen(function* () {
   const sent: Array<FromOwner> = []
   const link = { send: (message: FromOwner) => void sent.push(message), close: () => {}, backlog: () => 0 }
   const { onText } = owner.accept(link)
-  assert.deepStrictEqual(sent.splice(0), [{ version: wireVersion, term: "second" }])
+  assert.deepStrictEqual(sent.splice(0), [{ version: wireVersion, epoch: "second" }])
   /** What the owner sends when it gets this. */
   const answersTo = (message: ToOwner) =>
     Effect.gen(function* () {
@@ -40,41 +40,43 @@ const makeSubject = Effect.gen(function* () {
 })
 
 describe("An owner", () => {
-  it.effect("that is asked for a sign of life tells its term, whatever term the other node knows", () =>
+  it.effect("that is asked for a sign of life tells its epoch, whatever epoch the other node knows", () =>
     Effect.gen(function* () {
       const { answersTo } = yield* makeSubject
-      for (const term of ["second", "first", ""])
-        assert.deepStrictEqual(yield* answersTo({ term, commands: [] }), [{ term: "second" }])
+      for (const epoch of ["second", "first", ""])
+        assert.deepStrictEqual(yield* answersTo({ epoch, commands: [] }), [{ epoch: "second" }])
     })
   )
 
-  it.effect("gives signs of life while a command waits, and decides commands of its current term only", () =>
+  it.effect("gives signs of life while a command waits, and decides commands of its current epoch only", () =>
     Effect.gen(function* () {
       const { answersTo, posted } = yield* makeSubject
-      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [heartbeat(1)] }), [])
+      assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [heartbeat(1)] }), [])
       assert.lengthOf(posted, 1)
-      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [] }), [{ term: "second" }])
+      assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [] }), [{ epoch: "second" }])
       const outcomes = [[2, "undecided"]] as const
-      assert.deepStrictEqual(yield* answersTo({ term: "first", commands: [heartbeat(2)] }), [{ outcomes }])
+      assert.deepStrictEqual(yield* answersTo({ epoch: "first", commands: [heartbeat(2)] }), [{ outcomes }])
       assert.lengthOf(posted, 1)
     })
   )
 
-  it.effect("that leaves still gives signs of life, without a term, until it has decided what it has taken over", () =>
-    Effect.gen(function* () {
-      const { answersTo, leave, posted, sent } = yield* makeSubject
-      yield* answersTo({ term: "second", commands: [heartbeat(1)] })
-      const left = yield* Effect.forkChild(leave, { startImmediately: true })
-      assert.deepStrictEqual(sent.splice(0), [{ term: "" }])
-      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [] }), [{ term: "" }])
-      assert.deepStrictEqual(yield* answersTo({ term: "second", commands: [heartbeat(2)] }), [
-        { outcomes: [[2, "undecided"]] }
-      ])
-      assert.isUndefined(left.pollUnsafe())
-      posted[0]!.resume(Exit.die("no outcome"))
-      yield* TestClock.adjust("50 millis")
-      yield* Fiber.join(left)
-      assert.deepStrictEqual(sent, [{ outcomes: [[1, "undecided"]] }])
-    })
+  it.effect(
+    "that leaves still gives signs of life, without an epoch, until it has decided what it has taken over",
+    () =>
+      Effect.gen(function* () {
+        const { answersTo, leave, posted, sent } = yield* makeSubject
+        yield* answersTo({ epoch: "second", commands: [heartbeat(1)] })
+        const left = yield* Effect.forkChild(leave, { startImmediately: true })
+        assert.deepStrictEqual(sent.splice(0), [{ epoch: "" }])
+        assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [] }), [{ epoch: "" }])
+        assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [heartbeat(2)] }), [
+          { outcomes: [[2, "undecided"]] }
+        ])
+        assert.isUndefined(left.pollUnsafe())
+        posted[0]!.resume(Exit.die("no outcome"))
+        yield* TestClock.adjust("50 millis")
+        yield* Fiber.join(left)
+        assert.deepStrictEqual(sent, [{ outcomes: [[1, "undecided"]] }])
+      })
   )
 })

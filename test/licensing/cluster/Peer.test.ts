@@ -42,7 +42,7 @@ const makePair = Effect.gen(function* () {
     actors: { postHere: (id) => void decidedHere.push(id) } as Partial<
       LicenseActors["Service"]
     > as LicenseActors["Service"],
-    journal: { retire: (term) => Effect.sync(() => void retired.push(term)) } as Partial<
+    journal: { retire: (epoch) => Effect.sync(() => void retired.push(epoch)) } as Partial<
       Journal["Service"]
     > as Journal["Service"],
     masterKey,
@@ -52,7 +52,7 @@ const makePair = Effect.gen(function* () {
     fork: yield* FiberSet.makeRuntime<never>()
   })
   const owner = yield* Queue.take(links)
-  owner.send({ version: wireVersion, term: "first" })
+  owner.send({ version: wireVersion, epoch: "first" })
   yield* Effect.repeat(turn, { until: peer.isReady })
 
   /** How often a sign of life was asked for, as far as frames were read. */
@@ -79,10 +79,10 @@ const makePair = Effect.gen(function* () {
   const refuse = (id: number, code: "DEVICE_NOT_FOUND" | "NOT_READY", message = "") =>
     owner.send({ outcomes: [[id, "refused", { code, message }]] })
   const signOfLifeAsked = Effect.repeat(Queue.take(frames), { until: asksForSign })
-  /** Tells the node a term, and waits until it has read that. */
-  const tell = (term: string) => {
-    owner.send({ term })
-    return Effect.repeat(turn, { until: () => peer.isReady() === (term !== "") })
+  /** Tells the node an epoch, and waits until it has read that. */
+  const tell = (epoch: string) => {
+    owner.send({ epoch })
+    return Effect.repeat(turn, { until: () => peer.isReady() === (epoch !== "") })
   }
   return { decidedHere, handOver, signOfLifeAsked, owner, ready, refuse, retired, signs: () => signs, tell }
 })
@@ -116,12 +116,12 @@ describe("A command that an owner does not answer", () => {
     Effect.gen(function* () {
       const { handOver, retired, signOfLifeAsked, tell } = yield* makePair
       yield* handOver("waits")
-      for (const term of ["", "first", ""]) {
+      for (const epoch of ["", "first", ""]) {
         for (let check = 1; check <= 4; check++) {
           yield* TestClock.adjust("40 millis")
           yield* signOfLifeAsked
         }
-        yield* tell(term)
+        yield* tell(epoch)
         yield* TestClock.adjust("40 millis")
       }
       assert.deepStrictEqual(retired, [])
@@ -160,7 +160,7 @@ describe("What is too large for one frame", () => {
   )
 
   it("is divided, and nothing else is", () => {
-    const small: ToOwner = { term: "t", commands: [] }
+    const small: ToOwner = { epoch: "t", commands: [] }
     assert.lengthOf(encodeFrames(small), 1)
     const outcomes = Array.from(
       { length: 9 },

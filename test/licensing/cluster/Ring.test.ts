@@ -1,4 +1,7 @@
-/** Which node owns a license, by the nodes in the database and those that can be reached; the test plays the other nodes. */
+/**
+ * Which node owns a license, by the nodes in the database and those that can be reached; the test plays the other
+ * nodes.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { RunnerAddress } from "effect/cluster"
@@ -36,11 +39,11 @@ const commandOf = (license: string) =>
 
 /** Another node, which gives every command back. */
 const answering = (link: Link<FromOwner>) => {
-  link.send({ version: wireVersion, term: "term" })
+  link.send({ version: wireVersion, epoch: "epoch" })
   const onText = (text: string): void => {
     const { commands } = JSON.parse(text) as ToOwner
     link.send(
-      commands.length === 0 ? { term: "term" } : { outcomes: commands.map(([id]) => [id, "undecided"] as const) }
+      commands.length === 0 ? { epoch: "epoch" } : { outcomes: commands.map(([id]) => [id, "undecided"] as const) }
     )
   }
   return { onText, onClose: () => {} }
@@ -58,7 +61,7 @@ const startNode = Effect.fnUntraced(function* (address: RunnerAddress.RunnerAddr
   }
   const journal: Partial<Journal["Service"]> = {
     retire: () => Effect.void,
-    term: { current: "own", renew: () => {}, onRenewed: new Set() }
+    epoch: { current: "own", renew: () => {}, onRenewed: new Set() }
   }
   const needs = Layer.mergeAll(
     Layer.succeed(LicenseActors, actors as LicenseActors["Service"]),

@@ -11,7 +11,7 @@ const lockedOutcomes = [
   "undecided: committed",
   "undecided: rolled back",
   "node cut off from the database",
-  "term retired by another node",
+  "epoch retired by another node",
   "node dies",
   "node taken for dead lives on",
   "failover to a standby that lags, between steps",

@@ -46,7 +46,10 @@ export class Cluster {
   /** Whether a fault was injected in this step: only then may an answer be missing. */
   hasFaults = false
 
-  /** `overlap` is how many statements and transactions the database works on at a time. With 1 the seed alone decides the order. */
+  /**
+   * `overlap` is how many statements and transactions the database works on at a time. With 1 the seed alone decides
+   * the order.
+   */
   constructor(
     pools: Pools,
     overlap: number,
@@ -85,8 +88,8 @@ export class Cluster {
     Effect.orDie(Effect.asVoid(this.pools.observer`SELECT pg_terminate_backend(${pid}, 5000)`))
 
   /**
-   * Sends all requests at the same time and waits until nothing is under way. `failOver` may set the database back while no
-   * transaction is open.
+   * Sends all requests at the same time and waits until nothing is under way. `failOver` may set the database back
+   * while no transaction is open.
    */
   readonly ask = Effect.fnUntraced(
     { self: this },
@@ -124,7 +127,7 @@ export class Cluster {
           yield* this.checkSequences
           if (yield* this.injectNodeFault) continue
           leap()
-          if (!isMoving() && !scheduler.isHolding) yield* Effect.andThen(failOver, this.retireTerms)
+          if (!isMoving() && !scheduler.isHolding) yield* Effect.andThen(failOver, this.retireEpochs)
           scheduler.release()
         } else if (!scheduler.wakeShort())
           return violation(`requests without an answer: ${Array.from(this.asked.keys())}`)
@@ -133,11 +136,13 @@ export class Cluster {
     }
   )
 
-  /** Another node retires the terms of all nodes: each decides again what it has not committed. No transaction is open. */
-  private readonly retireTerms = Effect.suspend(() => {
+  /**
+   * Another node retires the epochs of all nodes: each decides again what it has not committed. No transaction is open.
+   */
+  private readonly retireEpochs = Effect.suspend(() => {
     if (this.plan.retired === 0 || !this.isOn || !this.random.chance(this.plan.retired)) return Effect.void
-    this.scheduler.trace.push("all terms are retired")
-    this.scheduler.count("term retired by another node")
+    this.scheduler.trace.push("all epochs are retired")
+    this.scheduler.count("epoch retired by another node")
     const journals = this.pools.observer<{ readonly id: string }>`SELECT id FROM journals ORDER BY id`
     return Effect.orDie(
       Effect.flatMap(journals, (rows) =>
@@ -146,7 +151,10 @@ export class Cluster {
     )
   })
 
-  /** Whether another may be released beside what is under way, or must be because that waits for the locks of held transactions. */
+  /**
+   * Whether another may be released beside what is under way, or must be because that waits for the locks of held
+   * transactions.
+   */
   private readonly mayGoOn = Effect.gen({ self: this }, function* () {
     const { isHolding, underway, waiting } = this.scheduler
     if (waiting.length === 0) return false

@@ -1,6 +1,6 @@
 /**
- * The plan of a seed. Each seed draws its own mixture of nodes, limits, commands and faults, and omits whole kinds: a run
- * in which everything occurs rarely finds less than many runs in which something occurs often.
+ * The plan of a seed. Each seed draws its own mixture of nodes, limits, commands and faults, and omits whole kinds: a
+ * run in which everything occurs rarely finds less than many runs in which something occurs often.
  */
 
 import type { Policy } from "../model/Model.ts"
@@ -59,7 +59,10 @@ export interface Plan {
   readonly groupMax: number
   readonly operations: { readonly [operation in Operation]: number }
   readonly faults: Faults
-  /** Probabilities per turn of the scheduler: a node loses all its connections, is stopped, or is presumed dead and continues. */
+  /**
+   * Probabilities per turn of the scheduler: a node loses all its connections, is stopped, or is presumed dead and
+   * continues.
+   */
   readonly nodeFaults: { readonly cutOff: number; readonly stopped: number; readonly abandoned: number }
   /** Probabilities that a step begins with a time jump, that time jumps within it, and that a jump goes back. */
   readonly leaps: { readonly before: number; readonly within: number; readonly back: number }
@@ -76,9 +79,11 @@ export interface Plan {
   readonly ahead: ReadonlyArray<number>
   /** The probability that a command names an unknown license. */
   readonly unknownLicenses: number
-  /** The probability that a step begins with a failover to a standby that lags; a sixth of it per turn within a step. */
+  /**
+   * The probability that a step begins with a failover to a standby that lags; a sixth of it per turn within a step.
+   */
   readonly failovers: number
-  /** The probability per turn, while no transaction is open, that the terms of all nodes are retired. */
+  /** The probability per turn, while no transaction is open, that the epochs of all nodes are retired. */
   readonly retired: number
 }
 
@@ -132,10 +137,10 @@ const listOf = <A>(random: RandomSource, max: number, one: (index: number) => A)
 export const planOf = (random: RandomSource): Plan => {
   const plan = drawn(random)
   const later = random.detached()
-  return withRetiredTerms(withFailovers(withClockSkew(withFewAttempts(plan, later), later), later), later)
+  return withRetiredEpochs(withFailovers(withClockSkew(withFewAttempts(plan, later), later), later), later)
 }
 
-const withRetiredTerms = (plan: Plan, random: RandomSource): Plan =>
+const withRetiredEpochs = (plan: Plan, random: RandomSource): Plan =>
   plan.failovers === 0 && random.chance(0.4) ? { ...plan, retired: random.pick([0.01, 0.05]) } : plan
 
 const withFailovers = (plan: Plan, random: RandomSource): Plan =>
@@ -150,8 +155,8 @@ const withClockSkew = (plan: Plan, random: RandomSource): Plan => {
 }
 
 /**
- * The service hardly ever uses its last attempt. With fewer attempts licenses are locked more often; then more is made to happen between
- * the lock and the COMMIT: other requests, edits and a time jump.
+ * The service hardly ever uses its last attempt. With fewer attempts licenses are locked more often; then more is made
+ * to happen between the lock and the COMMIT: other requests, edits and a time jump.
  */
 const withFewAttempts = (plan: Plan, random: RandomSource): Plan => {
   const attemptsFree = random.pick([plan.attemptsFree, plan.attemptsFree, 0, 1])

@@ -13,7 +13,7 @@ import {
   lines,
   text
 } from "../parts/Fields.tsx"
-import { onceListed, someListed } from "../parts/Listed.tsx"
+import { requireRead, withListNote } from "../parts/ListFields.tsx"
 import { type Asked, lastOf } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import { scopeChoices } from "./Scopes.ts"
@@ -25,7 +25,7 @@ export type Update = Payload<"updateApiKey">
 export type Products = Asked<"listProducts">
 
 const productsField = (of: Products, choices: ReadonlyArray<Choice>): Field<ReadonlyArray<string>> => ({
-  ...someListed(
+  ...withListNote(
     checks("Only for these products", choices, {
       hint: "None: for all products. A key that may do everything cannot be limited to products."
     }),
@@ -47,7 +47,7 @@ const shared = (of: Products, choices: ReadonlyArray<Choice> = lastOf(of)?.items
 /** Sent before the products can be read, a key would be for all of them. */
 export const creationFields = (products: Products): FieldsOf<Creation> => {
   const fields = shared(products)
-  return { ...fields, product_ids: onceListed(fields.product_ids, products) }
+  return { ...fields, product_ids: requireRead(fields.product_ids, products) }
 }
 
 /** A key may name products that were deleted, or that do not fit into the list. */

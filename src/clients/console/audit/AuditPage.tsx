@@ -2,7 +2,7 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { LicenseAudit, UsageBalance } from "../../../insight/reports/model/Report.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
-import { licenseName } from "../bulk/LicenseName.ts"
+import { licenseName } from "../batch/LicenseName.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { Filter } from "../parts/List.tsx"

@@ -6,7 +6,7 @@ import { isRefusal } from "../../../contract/api/Failure.ts"
 import type { Success } from "../../client/Client.ts"
 import { type FieldsOf, firstDay, lastDay, lines, number } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { listed } from "../parts/Listed.tsx"
+import { listField } from "../parts/ListFields.tsx"
 import { OneProduct } from "../parts/OneProduct.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { changeOnce, freshKey, useAsk } from "../service/Hooks.ts"
@@ -31,7 +31,7 @@ const BatchForm = ({ done, product }: { readonly product: string; readonly done:
   const policies = useAsk("listPolicies", { params: { id: product }, query: { limit: 200, sort: "code" } })
   const create = useCreateBatch()
   const fields: FieldsOf<Batch> = {
-    policy_id: listed("Policy", policies, {
+    policy_id: listField("Policy", policies, {
       required: true,
       empty: "The product has no policy yet: create one first."
     }),

@@ -7,7 +7,7 @@ import type { PolicyFeature } from "../../../vendor/policies/PolicyFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, flag, number } from "../parts/Fields.tsx"
 import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
-import { listed } from "../parts/Listed.tsx"
+import { listField } from "../parts/ListFields.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
 import { Facts, Heading, Loaded, Section, Status, Table } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
@@ -153,7 +153,7 @@ const Features = ({ policy }: Props) => {
 const Include = ({ policy }: Props) => {
   const features = useAsk("listFeatures", { params: { id: policy.product_id }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Included> = {
-    feature_id: listed("Feature", features, {
+    feature_id: listField("Feature", features, {
       required: true,
       empty: "The product has no feature yet: create one first."
     }),

@@ -2,7 +2,7 @@
 import type { Schema } from "effect"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
-import { Earlier } from "../licenses/More.tsx"
+import { HistoryPagination } from "../licenses/Pagination.tsx"
 import { instantOf, wordsOf } from "../parts/Format.ts"
 import { type Column, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -39,7 +39,7 @@ export const History = ({ id, kind, labels }: Props) => {
               }
               columns={columns(labels)}
             />
-            <Earlier cursor={cursor} next={next} onChange={setCursor} />
+            <HistoryPagination cursor={cursor} next={next} onChange={setCursor} />
           </>
         )}
       </Loaded>

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Filter, TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/Listed.tsx"
+import { ProductFilter } from "../parts/ListFields.tsx"
 import { CustomerName, SubscriptionName } from "../parts/Names.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"

@@ -2,7 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import type { Success } from "../../client/Client.ts"
-import { licenseName } from "../bulk/LicenseName.ts"
+import { licenseName } from "../batch/LicenseName.ts"
 import { afterInputDay, countOf, inputDayOf, startOfInputDay } from "../parts/Format.ts"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import type { Origin } from "../refunds/LinkedLicenses.ts"

@@ -6,8 +6,8 @@ import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { Time } from "../parts/Show.tsx"
-import { useBeat } from "../service/Beat.ts"
 import { askAgain, change, refresh } from "../service/Hooks.ts"
+import { usePolling } from "../service/Polling.ts"
 import { titleOf } from "./CustomerFields.ts"
 
 /** A name is needed: only an erasure leaves none. */
@@ -45,7 +45,7 @@ export const Erase = ({ customer }: { readonly customer: Customer }) => {
 export const ErasureState = ({ customer }: { readonly customer: Customer }) => {
   const isRunning = isErasing(customer)
   const wasRunning = useRef(isRunning)
-  useBeat("2 seconds", isRunning, () => askAgain("getCustomer", { params: { id: customer.id } }))
+  usePolling("2 seconds", isRunning, () => askAgain("getCustomer", { params: { id: customer.id } }))
   useEffect(() => {
     // Licenses and lists lose the data, too.
     if (wasRunning.current && !isRunning) void refresh()

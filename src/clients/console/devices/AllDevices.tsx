@@ -6,7 +6,7 @@ import { type Device, DeviceBindingKind, DeviceStatus } from "../../../licensing
 import { choicesOf } from "../parts/Fields.tsx"
 import { wordsOf } from "../parts/Format.ts"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/Listed.tsx"
+import { ProductFilter } from "../parts/ListFields.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { DeviceActions, deviceName } from "./DeviceActions.tsx"

@@ -1,8 +1,8 @@
 /** A feed that reads what is new, as long as nobody reads further down. */
 import { Exit } from "effect"
 import { useEffect, useRef, useState, useSyncExternalStore } from "react"
-import { useBeat, useIsVisible } from "../service/Beat.ts"
 import { type Told, tell } from "../service/Failures.ts"
+import { useIsVisible, usePolling } from "../service/Polling.ts"
 import { type Entry, type Feed, type FeedPage, type Read, readNewer, readSome, withEarlier, withNewer } from "./Feed.ts"
 
 type Ask<A extends Entry> = (cursor: number | undefined) => Promise<Exit.Exit<FeedPage<A>, unknown>>
@@ -94,7 +94,7 @@ export const useFeed = <A extends Entry>(
         : isVisible
           ? undefined
           : "hidden"
-  useBeat("3 seconds", pause === undefined, () => {
+  usePolling("3 seconds", pause === undefined, () => {
     void (latest.current === undefined ? readTop() : readOn(latest.current))
   })
   const readDown = (): Promise<void> | undefined => {

@@ -3,7 +3,7 @@ import type { License } from "../../../licensing/model/License.ts"
 import { DeviceActions, deviceName } from "../devices/DeviceActions.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
-import { More, usePages } from "./More.tsx"
+import { Pagination, usePages } from "./Pagination.tsx"
 
 interface Props {
   readonly license: License
@@ -49,7 +49,7 @@ export const Devices = ({ license: { id }, mayChange }: Props) => {
                 }
               ]}
             />
-            <More page={page} earlier={earlier} {...pages} />
+            <Pagination page={page} earlier={earlier} {...pages} />
           </>
         )}
       </Loaded>

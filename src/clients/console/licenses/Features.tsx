@@ -7,7 +7,7 @@ import { Action } from "../parts/Dialog.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { type ChangeFieldsOf, type FieldsOf, flag, lastDay, number } from "../parts/Fields.tsx"
 import { countOf } from "../parts/Format.ts"
-import { listed } from "../parts/Listed.tsx"
+import { listField } from "../parts/ListFields.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { Loaded, Section, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
@@ -90,7 +90,7 @@ type Usage = Payload<"resetLicenseUsage">
 const Assign = ({ license: { id, product_id } }: { readonly license: License }) => {
   const features = useAsk("listFeatures", { params: { id: product_id }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Assignment> = {
-    feature_id: listed("Feature", features, {
+    feature_id: listField("Feature", features, {
       required: true,
       empty: "The product has no feature yet: create one first."
     }),

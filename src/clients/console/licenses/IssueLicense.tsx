@@ -5,7 +5,7 @@ import type { Success } from "../../client/Client.ts"
 import { Secret } from "../once/Secret.tsx"
 import { email, type FieldsOf, firstDay, lastDay, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { listed } from "../parts/Listed.tsx"
+import { listField } from "../parts/ListFields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { OneProduct } from "../parts/OneProduct.tsx"
 import { customer, order, subscription } from "../parts/Pickers.tsx"
@@ -52,7 +52,7 @@ const IssueForm = (props: {
   const may = useMay()
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Creation> = {
-    policy_id: listed("Policy", policies, {
+    policy_id: listField("Policy", policies, {
       required: true,
       empty: "The product has no policy yet: create one first."
     }),

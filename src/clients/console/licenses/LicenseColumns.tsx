@@ -1,7 +1,7 @@
 /** A license in a list. */
 import { Link } from "@tanstack/react-router"
 import type { License } from "../../../licensing/model/License.ts"
-import { licenseName } from "../bulk/LicenseName.ts"
+import { licenseName } from "../batch/LicenseName.ts"
 import { countOf } from "../parts/Format.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
 

@@ -2,7 +2,7 @@
 import type { License } from "../../../licensing/model/License.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
-import { listed } from "../parts/Listed.tsx"
+import { listField } from "../parts/ListFields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
@@ -66,7 +66,7 @@ export const ChangePolicy = ({ license: { id, policy_id, product_id } }: Props) 
 const ChangePolicyAction = (props: { readonly id: string; readonly policy: string; readonly product: string }) => {
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<PolicyChange> = {
-    policy_id: listed("New policy", policies, {
+    policy_id: listField("New policy", policies, {
       required: true,
       without: props.policy,
       empty: "The product has no other policy."

@@ -2,7 +2,7 @@
 import { getRouteApi } from "@tanstack/react-router"
 import { Fragment } from "react"
 import type { License } from "../../../licensing/model/License.ts"
-import { licenseName } from "../bulk/LicenseName.ts"
+import { licenseName } from "../batch/LicenseName.ts"
 import { LicenseValues } from "../customFields/Values.tsx"
 import { Meter } from "../look/Meter.tsx"
 import { countAndLimitOf, countOf, limitOf } from "../parts/Format.ts"

@@ -3,7 +3,7 @@
 import { Loaded, Table } from "../parts/Show.tsx"
 import type { Asked } from "../service/Hooks.ts"
 import { licenseColumns } from "./LicenseColumns.tsx"
-import { More, type usePages } from "./More.tsx"
+import { Pagination, type usePages } from "./Pagination.tsx"
 
 export const LicensePages = (props: {
   readonly of: Asked<"listLicenses">
@@ -20,7 +20,7 @@ export const LicensePages = (props: {
           keyOf={({ id }) => id}
           empty={props.empty}
         />
-        <More page={page} {...props.pages} />
+        <Pagination page={page} {...props.pages} />
       </>
     )}
   </Loaded>

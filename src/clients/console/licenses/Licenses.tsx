@@ -1,14 +1,14 @@
 /** The list of licenses. */
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { LicenseStatus } from "../../../licensing/model/License.ts"
-import { BulkBar } from "../bulk/BulkBar.tsx"
-import { ExportCsv } from "../bulk/ExportCsv.tsx"
-import { choiceOf, useSelection } from "../bulk/Selection.tsx"
+import { BatchBar } from "../batch/BatchBar.tsx"
+import { ExportCsv } from "../batch/ExportCsv.tsx"
+import { choiceOf, useSelection } from "../batch/Selection.tsx"
 import { Icon } from "../look/Icon.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { changed, Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/Listed.tsx"
+import { ProductFilter } from "../parts/ListFields.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { licenseColumns } from "./LicenseColumns.tsx"
@@ -45,7 +45,7 @@ export const Licenses = () => {
       </Heading>
       <Filters search={search} />
       {shown !== undefined && (
-        <BulkBar selection={selection} set={set} page={shown} filters={filters} mayChange={may("license:write")} />
+        <BatchBar selection={selection} set={set} page={shown} filters={filters} mayChange={may("license:write")} />
       )}
       <List
         caption="Licenses"

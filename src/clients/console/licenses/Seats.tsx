@@ -3,7 +3,7 @@ import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
-import { More, usePages } from "./More.tsx"
+import { Pagination, usePages } from "./Pagination.tsx"
 
 export const Seats = ({ license: { id, limits } }: { readonly license: License }) => {
   const { earlier, query, ...pages } = usePages()
@@ -25,7 +25,7 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
                 { title: "Free at the latest", show: ({ expires_at }) => <Time at={expires_at} /> }
               ]}
             />
-            <More page={page} earlier={earlier} {...pages} />
+            <Pagination page={page} earlier={earlier} {...pages} />
           </>
         )}
       </Loaded>

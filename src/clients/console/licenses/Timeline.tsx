@@ -5,7 +5,7 @@ import type { License } from "../../../licensing/model/License.ts"
 import { sentenceOf, wordsOf } from "../parts/Format.ts"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
-import { Earlier } from "./More.tsx"
+import { HistoryPagination } from "./Pagination.tsx"
 
 export const Timeline = ({ license: { id } }: { readonly license: License }) => {
   const [cursor, setCursor] = useState<number>()
@@ -49,7 +49,7 @@ export const Timeline = ({ license: { id } }: { readonly license: License }) => 
                 { title: "Address", goes: "first", show: ({ ip_address }) => ip_address ?? "–" }
               ]}
             />
-            <Earlier cursor={cursor} next={next} onChange={setCursor} />
+            <HistoryPagination cursor={cursor} next={next} onChange={setCursor} />
           </>
         )}
       </Loaded>

@@ -5,9 +5,9 @@ import { useRef } from "react"
 import { version } from "../../../contract/Version.ts"
 import { countOf } from "../parts/Format.ts"
 import { Facts, Heading, Loaded, Section, Time } from "../parts/Show.tsx"
-import { useBeat } from "../service/Beat.ts"
 import { tell } from "../service/Failures.ts"
 import { askAgain, causeOf, useAsk } from "../service/Hooks.ts"
+import { usePolling } from "../service/Polling.ts"
 import { DocsLink } from "./Docs.tsx"
 import { Endpoints } from "./Endpoints.tsx"
 import { Errors } from "./Errors.tsx"
@@ -27,7 +27,7 @@ export const OperationsPage = () => {
   const errors = useAsk("getOpsErrors", {})
   const health = useAsk("getWebhookHealth", {})
   const metrics = useMetrics()
-  useBeat("5 seconds", true, () => {
+  usePolling("5 seconds", true, () => {
     for (const [id, request] of asked) askAgain(id, request)
   })
   return (
@@ -112,8 +112,8 @@ const Readiness = () => {
 
 type Fact = readonly [name: string, value: string]
 
-const nodeFacts = ({ reading }: Metrics): ReadonlyArray<Fact> =>
-  reading === undefined ? [] : [...rateFacts(reading.rates), ...stateFacts(reading.node)]
+const nodeFacts = ({ latest }: Metrics): ReadonlyArray<Fact> =>
+  latest === undefined ? [] : [...rateFacts(latest.rates), ...stateFacts(latest.node)]
 
 const decimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 })
 const rateOf = (rate: number | undefined) => (rate === undefined ? "…" : decimal.format(rate))

@@ -3,19 +3,19 @@ import { Effect, Exit, Result } from "effect"
 import { useEffect, useState } from "react"
 import { statuses } from "../../../contract/api/ErrorCode.ts"
 import { isRefusal } from "../../../contract/api/Failure.ts"
-import { useBeat } from "../service/Beat.ts"
 import { perform } from "../service/Hooks.ts"
+import { usePolling } from "../service/Polling.ts"
 import { now, send } from "../service/Service.ts"
 import { type NodeState, type Rates, ratesOf, samplesOf, stateOf } from "./Metrics.ts"
 
-interface Reading {
+interface Latest {
   readonly at: number
   readonly node: NodeState
   readonly rates: Rates | undefined
 }
 
 export interface Metrics {
-  readonly reading: Reading | undefined
+  readonly latest: Latest | undefined
   /** They cannot be read with the token of the session. */
   readonly isClosed: boolean
   /** They could not be read for another reason; they are read again. */
@@ -25,7 +25,7 @@ export interface Metrics {
 const isClosing = (error: unknown) => isRefusal(error) && [401, 403].includes(statuses[error.code])
 
 export const useMetrics = (): Metrics => {
-  const [reading, setReading] = useState<Reading>()
+  const [latest, setLatest] = useState<Latest>()
   const [isClosed, setClosed] = useState(false)
   const [isFailed, setFailed] = useState(false)
   const read = () => {
@@ -37,7 +37,7 @@ export const useMetrics = (): Metrics => {
       if (text === undefined) return
       const node = stateOf(samplesOf(text))
       const at = now()
-      setReading((before) => ({
+      setLatest((before) => ({
         at,
         node,
         rates: before === undefined ? undefined : (ratesOf(before.node, node, (at - before.at) / 1_000) ?? before.rates)
@@ -45,6 +45,6 @@ export const useMetrics = (): Metrics => {
     })
   }
   useEffect(read, [])
-  useBeat("5 seconds", !isClosed, read)
-  return { reading, isClosed, isFailed: isFailed && !isClosed }
+  usePolling("5 seconds", !isClosed, read)
+  return { latest, isClosed, isFailed: isFailed && !isClosed }
 }

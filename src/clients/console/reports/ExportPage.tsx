@@ -5,9 +5,9 @@ import { useState } from "react"
 import type { ReportExport } from "../../../insight/reports/exports/Export.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { Facts, Fault, Loaded, Status, Time } from "../parts/Show.tsx"
-import { useBeat } from "../service/Beat.ts"
 import { isFinal, type Told, tell } from "../service/Failures.ts"
 import { run, useAsk, useBusy } from "../service/Hooks.ts"
+import { usePolling } from "../service/Polling.ts"
 import { later } from "../service/Service.ts"
 import { fileOf } from "./ExportFile.ts"
 import { ReportsHeading } from "./ReportsHeading.tsx"
@@ -27,7 +27,7 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
   const [failed, setFailed] = useState<Cause.Cause<unknown>>()
   const params = { id: first.id }
   const isRefused = failed !== undefined && isFinal(Cause.squash(failed))
-  useBeat("1 second", isRunning(latest) && !isRefused, () => {
+  usePolling("1 second", isRunning(latest) && !isRefused, () => {
     void run("getReportExport", { params }).then((exit) => {
       setFailed(Exit.isFailure(exit) ? exit.cause : undefined)
       if (Exit.isSuccess(exit)) setLatest(exit.value)

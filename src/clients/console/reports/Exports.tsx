@@ -2,7 +2,7 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ReportExportFormat } from "../../../insight/reports/exports/Export.ts"
 import type { ReportKind } from "../../../insight/reports/model/Filter.ts"
-import { More, usePages } from "../licenses/More.tsx"
+import { Pagination, usePages } from "../licenses/Pagination.tsx"
 import type { ChangeFieldsOf } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { countOf } from "../parts/Format.ts"
@@ -82,7 +82,7 @@ const Latest = () => {
                 { title: "Created", show: ({ created_at }) => <Time at={created_at} /> }
               ]}
             />
-            <More page={page} {...pages} />
+            <Pagination page={page} {...pages} />
           </>
         )}
       </Loaded>

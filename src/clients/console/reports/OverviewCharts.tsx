@@ -4,7 +4,7 @@ import { countOf, instantOf, wordsOf } from "../parts/Format.ts"
 import { Chart } from "./Chart.tsx"
 import type { ChartData } from "./ChartData.ts"
 import type { Unit } from "./OverviewSearch.ts"
-import { groupsOf, largestOf, lastOf, type Part, peakOf, sumOf, tallyOf } from "./Sums.ts"
+import { groupsOf, largestOf, lastOf, type Part, peakOf, sumOf, tallyOf } from "./Totals.ts"
 
 export const OverviewCharts = ({ overview, unit }: { readonly overview: Overview; readonly unit: Unit }) => {
   const { counted_from, tz } = overview

@@ -11,7 +11,7 @@ import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { Chart } from "./Chart.tsx"
 import { ExportThis } from "./ExportThis.tsx"
 import { ReportsHeading } from "./ReportsHeading.tsx"
-import { largestOf, tallyOf } from "./Sums.ts"
+import { largestOf, tallyOf } from "./Totals.ts"
 import { UsageFilters } from "./UsageFilters.tsx"
 import { type SummarySearch, scopeOf } from "./UsageSearch.ts"
 import { daysOf, zone } from "./Zone.ts"
@@ -50,13 +50,13 @@ export const Usage = () => {
           onChange={(subgroup) => narrow({ subgroup })}
         />
       </UsageFilters>
-      <Loaded of={summary}>{(summary) => <Sums of={summary} />}</Loaded>
+      <Loaded of={summary}>{(summary) => <Totals of={summary} />}</Loaded>
       <ByDay search={search} />
     </>
   )
 }
 
-const Sums = ({ of: { group_by, period, rows, totals } }: { readonly of: UsageSummary }) => {
+const Totals = ({ of: { group_by, period, rows, totals } }: { readonly of: UsageSummary }) => {
   const shown = [...rows].sort((one, other) => other.consumed - one.consumed).slice(0, rowsMax)
   return (
     <>

@@ -2,7 +2,7 @@
 import { type ReactNode, useId } from "react"
 import { readerZone } from "../parts/Format.ts"
 import { TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/Listed.tsx"
+import { ProductFilter } from "../parts/ListFields.tsx"
 import { useMay } from "../service/Hooks.ts"
 import type { LedgerSearch } from "./UsageSearch.ts"
 

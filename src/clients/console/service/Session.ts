@@ -54,7 +54,7 @@ export class Session {
   }
 }
 
-const places = { access: "licensing.token", id: "licensing.id-token" } as const
+const storageKeys = { access: "licensing.token", id: "licensing.id-token" } as const
 
 const keptIn = (place: string): Secret | undefined => {
   const kept = sessionStorage.getItem(place)
@@ -62,14 +62,14 @@ const keptIn = (place: string): Secret | undefined => {
 }
 
 const keptSession = (): Session => {
-  const [access, id] = [keptIn(places.access), keptIn(places.id)]
+  const [access, id] = [keptIn(storageKeys.access), keptIn(storageKeys.id)]
   if (access === undefined) return new Session()
   return new Session({ tokens: id === undefined ? { access } : { access, id } })
 }
 
 const keep = ({ access, id }: Tokens): void => {
-  sessionStorage.setItem(places.access, Redacted.value(access))
-  if (id !== undefined) sessionStorage.setItem(places.id, Redacted.value(id))
+  sessionStorage.setItem(storageKeys.access, Redacted.value(access))
+  if (id !== undefined) sessionStorage.setItem(storageKeys.id, Redacted.value(id))
 }
 
 let current = keptSession()
@@ -100,10 +100,10 @@ export const renew = (holder: Holder, tokens: Tokens): void => {
   holder.tokens = tokens
   // Meanwhile somebody else may have signed in.
   if (current.holder !== holder) return
-  if (sessionStorage.getItem(places.access) !== null) keep(tokens)
+  if (sessionStorage.getItem(storageKeys.access) !== null) keep(tokens)
 }
 
 export const signOut = (reason?: string): void => {
-  for (const place of Object.values(places)) sessionStorage.removeItem(place)
+  for (const key of Object.values(storageKeys)) sessionStorage.removeItem(key)
   begin(new Session(undefined, reason))
 }

@@ -7,17 +7,17 @@ import { AskBeforeLeaving } from "../once/AskBeforeLeaving.tsx"
 import { unlessUnkept } from "../once/Unkept.ts"
 import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
-import { useBeat } from "../service/Beat.ts"
 import { askAgain, causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { usePolling } from "../service/Polling.ts"
 import { leave } from "../service/Service.ts"
-import { Places, placesId } from "./Places.tsx"
+import { Navigation, navigationId } from "./Navigation.tsx"
 
 export const Frame = () => {
   const content = useRef<HTMLElement>(null)
   const menu = useRef<HTMLElement>(null)
   const me = useAsk("getMe", {})
   // What the reader may do decides what every screen offers.
-  useBeat("10 seconds", causeOf(me) !== undefined, () => askAgain("getMe", {}))
+  usePolling("10 seconds", causeOf(me) !== undefined, () => askAgain("getMe", {}))
   const path = useRouterState({ select: ({ location }) => location.pathname })
   const first = useRef(true)
   // A screen reader and the keyboard begin a new screen at its top.
@@ -34,9 +34,9 @@ export const Frame = () => {
       <div className="frame">
         <div className="side">
           <Bar />
-          <Places menu={menu}>
+          <Navigation menu={menu}>
             <Account />
-          </Places>
+          </Navigation>
         </div>
         <main id="content" ref={content} tabIndex={-1}>
           <Loaded of={me}>{() => <Outlet />}</Loaded>
@@ -52,7 +52,7 @@ const Bar = () => {
   const may = useMay()
   return (
     <header className="bar">
-      <button type="button" className="menu icon-only quiet" popoverTarget={placesId} aria-label="Menu">
+      <button type="button" className="menu icon-only quiet" popoverTarget={navigationId} aria-label="Menu">
         <Icon name="menu" />
       </button>
       <Link to="/" className="brand" activeOptions={{ exact: true }}>

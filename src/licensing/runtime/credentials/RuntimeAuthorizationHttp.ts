@@ -20,7 +20,7 @@ import { identify } from "../../rules/Explanation.ts"
 import { LicenseIdCache } from "./LicenseIdCache.ts"
 import { presentedKey } from "./PresentedKey.ts"
 import { LicenseCredential, RuntimeAuthorization } from "./RuntimeAuthorization.ts"
-import { admissionOf, forgetKey, isStale, responseOf, treatmentOf } from "./RuntimeProtocol.ts"
+import { admissionOf, forgetKey, isStaleKey, responseOf, treatmentOf } from "./RuntimeProtocol.ts"
 
 const missing = refuse("LICENSE_KEY_MISSING", "Send the license key as `Authorization: License <LICENSE_KEY>`.")
 
@@ -46,7 +46,7 @@ export const layer = Layer.effect(
     })
 
     const factsOf = ({ keyHash, licenseId }: LicenseCredential["Service"]) =>
-      Effect.catchIf(actors.ask(licenseId, identify, { keyHash }), isStale, () => forgetKey(licenseIds, keyHash))
+      Effect.catchIf(actors.ask(licenseId, identify, { keyHash }), isStaleKey, () => forgetKey(licenseIds, keyHash))
 
     /** Runs the handler for the license of the key, within its rate limits. */
     const admit = (

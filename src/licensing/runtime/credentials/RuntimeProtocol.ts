@@ -31,12 +31,12 @@ export const admissionOf = ({ annotations, identifier }: HttpApiEndpoint.Top, li
 }
 
 /** Whether the cached key was rotated, or its license deleted. */
-export const isStale = (refusal: Refusal): refusal is Refusal<"LICENSE_KEY_INVALID" | "NOT_FOUND"> =>
+export const isStaleKey = (refusal: Refusal): refusal is Refusal<"LICENSE_KEY_INVALID" | "NOT_FOUND"> =>
   refusal.code === "LICENSE_KEY_INVALID" || refusal.code === "NOT_FOUND"
 
 /** What becomes of the refusal of an admitted request: a stale key fails as a credential, and the others may be signed. */
 export const treatmentOf = (refusal: Refusal): "forgetKey" | "sign" | "plain" =>
-  isStale(refusal) ? "forgetKey" : isSignable(refusal.code) ? "sign" : "plain"
+  isStaleKey(refusal) ? "forgetKey" : isSignable(refusal.code) ? "sign" : "plain"
 
 /** Forgets a stale key, and counts it as a failed credential. */
 export const forgetKey = (licenseIds: LicenseIdCache["Service"], keyHash: string) => {

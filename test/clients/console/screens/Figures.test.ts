@@ -14,7 +14,7 @@ import {
 } from "../../../../src/clients/console/feeds/Feed.ts"
 import { ratesOf, samplesOf, stateOf } from "../../../../src/clients/console/operations/Metrics.ts"
 import { labelledOf, ticksOf } from "../../../../src/clients/console/reports/Scale.ts"
-import { largestOf, lastOf, peakOf, sumOf, tallyOf } from "../../../../src/clients/console/reports/Sums.ts"
+import { largestOf, lastOf, peakOf, sumOf, tallyOf } from "../../../../src/clients/console/reports/Totals.ts"
 
 describe("A chart", () => {
   it("has whole, evenly spaced ticks from zero to the largest value or above, and not too many", () => {

@@ -13,7 +13,7 @@ export const usePages = () => {
   }
 }
 
-export const More = (props: {
+export const Pagination = (props: {
   readonly page: Page<unknown>
   readonly earlier: boolean
   readonly back: () => void
@@ -38,7 +38,7 @@ export const More = (props: {
 }
 
 /** The pages of what happened, from the newest backwards. */
-export const Earlier = (props: {
+export const HistoryPagination = (props: {
   readonly cursor: number | undefined
   readonly next: number | undefined
   readonly onChange: (cursor: number | undefined) => void

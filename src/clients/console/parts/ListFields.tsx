@@ -10,7 +10,7 @@ interface Records {
   readonly next?: unknown
 }
 
-type Listed = AsyncResult.AsyncResult<Records, unknown>
+type ListResult = AsyncResult.AsyncResult<Records, unknown>
 
 interface Options {
   readonly required?: true
@@ -20,7 +20,7 @@ interface Options {
   readonly without?: string
 }
 
-const Note = (props: { readonly of: Listed; readonly empty: string; readonly count: number }) => {
+const Note = (props: { readonly of: ListResult; readonly empty: string; readonly count: number }) => {
   const { count, empty, of } = props
   const [cause, last] = [causeOf(of), lastOf(of)]
   if (last === undefined) return cause === undefined ? <Waiting /> : <Unread cause={cause} />
@@ -29,7 +29,7 @@ const Note = (props: { readonly of: Listed; readonly empty: string; readonly cou
 }
 
 /** One of the records of a list. */
-export const listed = (label: string, of: Listed, { empty, required, without }: Options): Field<string> => {
+export const listField = (label: string, of: ListResult, { empty, required, without }: Options): Field<string> => {
   const choices = (lastOf(of)?.items ?? []).filter(({ id }) => id !== without)
   const note = <Note of={of} empty={empty} count={choices.length} />
   const field = choice(label, choices, required === undefined ? {} : { required })
@@ -37,14 +37,14 @@ export const listed = (label: string, of: Listed, { empty, required, without }: 
 }
 
 /** A field for some of the records of a list. */
-export const someListed = <A,>(field: Field<A>, of: Listed): Field<A> => {
+export const withListNote = <A,>(field: Field<A>, of: ListResult): Field<A> => {
   if (field.control.kind !== "checks") return field
   const { control } = field
   return { ...field, control: { ...control, note: <Note of={of} empty="" count={control.choices.length} /> } }
 }
 
 /** A field that is not sent before the records are there to be chosen. */
-export const onceListed = <A,>(field: Field<A>, of: Listed): Field<A> => ({
+export const requireRead = <A,>(field: Field<A>, of: ListResult): Field<A> => ({
   ...field,
   check: () => (lastOf(of) === undefined ? "These could not be read yet: try again first." : undefined)
 })

@@ -5,7 +5,7 @@ import type { ManagementScope } from "../../../access/Scope.ts"
 import { Icon, type IconName } from "../look/Icon.tsx"
 import { useMay } from "../service/Hooks.ts"
 
-interface Place {
+interface Item {
   readonly to: string
   readonly icon: IconName
   readonly name: string
@@ -15,13 +15,13 @@ interface Place {
 
 interface Group {
   readonly name: string
-  readonly places: ReadonlyArray<Place>
+  readonly items: ReadonlyArray<Item>
 }
 
 const groups: ReadonlyArray<Group> = [
   {
     name: "Manage",
-    places: [
+    items: [
       { to: "/licenses", icon: "key", name: "Licenses", scopes: ["license:read"] },
       { to: "/devices", icon: "device", name: "Devices", scopes: ["license:read"] },
       { to: "/products", icon: "product", name: "Products", scopes: ["product:read"] }
@@ -29,7 +29,7 @@ const groups: ReadonlyArray<Group> = [
   },
   {
     name: "Buyers",
-    places: [
+    items: [
       { to: "/customers", icon: "people", name: "Customers", scopes: ["license:read"] },
       { to: "/subscriptions", icon: "repeat", name: "Subscriptions", scopes: ["product:read"] },
       { to: "/orders", icon: "receipt", name: "Orders", scopes: ["product:read"] }
@@ -37,14 +37,14 @@ const groups: ReadonlyArray<Group> = [
   },
   {
     name: "Analysis",
-    places: [
+    items: [
       { to: "/reports", icon: "chart", name: "Reports", scopes: ["report:read", "report:export"] },
       { to: "/activity", icon: "activity", name: "Activity", scopes: ["report:read", "event:read"] }
     ]
   },
   {
     name: "Service",
-    places: [
+    items: [
       { to: "/webhooks", icon: "webhook", name: "Webhooks", scopes: ["webhook:write"] },
       { to: "/api-keys", icon: "lock", name: "API keys", scopes: ["admin"] },
       { to: "/operations", icon: "gauge", name: "Operations", scopes: ["ops:read"] }
@@ -52,7 +52,7 @@ const groups: ReadonlyArray<Group> = [
   }
 ]
 
-export const placesId = "places"
+export const navigationId = "navigation"
 
 interface Props {
   readonly menu: RefObject<HTMLElement | null>
@@ -60,11 +60,11 @@ interface Props {
   readonly children: ReactNode
 }
 
-export const Places = ({ children, menu }: Props) => {
+export const Navigation = ({ children, menu }: Props) => {
   const may = useMay()
-  const isOffered = ({ scopes }: Place) => scopes.some(may)
+  const isOffered = ({ scopes }: Item) => scopes.some(may)
   return (
-    <nav ref={menu} id={placesId} className="places" popover="auto" aria-label="Main">
+    <nav ref={menu} id={navigationId} className="navigation" popover="auto" aria-label="Main">
       <ul className="home">
         <li>
           <Link
@@ -78,8 +78,8 @@ export const Places = ({ children, menu }: Props) => {
         </li>
       </ul>
       {groups
-        .map(({ name, places }) => ({ name, places: places.filter(isOffered) }))
-        .filter(({ places }) => places.length > 0)
+        .map(({ name, items }) => ({ name, items: items.filter(isOffered) }))
+        .filter(({ items }) => items.length > 0)
         .map((group) => (
           <GroupView key={group.name} group={group} onChosen={() => menu.current?.hidePopover()} />
         ))}
@@ -96,7 +96,7 @@ const GroupView = ({ group, onChosen }: { readonly group: Group; readonly onChos
         {group.name}
       </p>
       <ul aria-labelledby={id}>
-        {group.places.map(({ icon, name, to }) => (
+        {group.items.map(({ icon, name, to }) => (
           <li key={to}>
             {/* Only addresses of screens get here. */}
             <Link to={to as "/"} activeOptions={{ exact: false, includeSearch: false }} onClick={onChosen}>

@@ -3,11 +3,11 @@ import { useRef, useState } from "react"
 import type { Page } from "../../../contract/api/Paging.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
-import { BulkDialog, bulkMax } from "./BulkDialog.tsx"
+import { BatchDialog, batchMax } from "./BatchDialog.tsx"
 import { ExportCsv } from "./ExportCsv.tsx"
 import { type LicenseChange, licenseChanges } from "./LicenseChanges.ts"
 import { licenseCount } from "./LicenseName.ts"
-import type { Filters } from "./Reading.ts"
+import type { Filters } from "./ReadAll.ts"
 import { nothingChosen, type Selection } from "./Selection.tsx"
 
 interface Props {
@@ -18,7 +18,7 @@ interface Props {
   readonly mayChange: boolean
 }
 
-export const BulkBar = (props: Props) => {
+export const BatchBar = (props: Props) => {
   const { filters, mayChange, selection, set } = props
   const [change, setChange] = useState<LicenseChange>()
   const bar = useRef<HTMLElement>(null)
@@ -49,7 +49,7 @@ export const BulkBar = (props: Props) => {
           </button>
         </>
       )}
-      {change !== undefined && <BulkDialog change={change} chosen={chosen} onClose={close} />}
+      {change !== undefined && <BatchDialog change={change} chosen={chosen} onClose={close} />}
     </section>
   )
 }
@@ -68,7 +68,7 @@ const Count = ({ page, selection, set }: Props) => {
         </button>
       )}
       {isMore && total_is_capped && (
-        <p className="quiet">Narrow the filters to {countOf(bulkMax)} licenses or fewer to choose all.</p>
+        <p className="quiet">Narrow the filters to {countOf(batchMax)} licenses or fewer to choose all.</p>
       )}
     </>
   )

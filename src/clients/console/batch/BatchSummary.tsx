@@ -5,30 +5,30 @@ import { takeFocus } from "../look/Focus.ts"
 import { countOf } from "../parts/Format.ts"
 import { Table } from "../parts/Show.tsx"
 import { inWords, tell } from "../service/Failures.ts"
-import type { Failure } from "./BulkRun.ts"
+import { again, type BatchJob, type Done, type Item, movedOf, succeededOf, undoOf, unsentOf } from "./BatchJob.ts"
+import type { Failure } from "./BatchRun.ts"
 import { licenseCount, licenseName } from "./LicenseName.ts"
-import { save } from "./Reading.ts"
-import { again, backOf, type Done, type Item, movedOf, succeededOf, unsentOf, type Work } from "./Work.ts"
+import { save } from "./ReadAll.ts"
 
 /** The rest is in the file. */
 const shownMax = 100
 
 interface Props {
-  readonly work: Work
+  readonly job: BatchJob
   readonly done: Done
-  readonly onWork: (work: Work) => void
+  readonly onJob: (job: BatchJob) => void
   readonly onClose: () => void
 }
 
-export const BulkResult = ({ done, onClose, onWork, work }: Props) => {
+export const BatchSummary = ({ done, onClose, onJob, job }: Props) => {
   const { failed } = done
-  const succeeded = succeededOf(work, done)
-  const unsent = unsentOf(work, done)
-  const { takeBack } = work
+  const succeeded = succeededOf(job, done)
+  const unsent = unsentOf(job, done)
+  const { takeBack } = job
   return (
     <>
       <p role="status" tabIndex={-1} ref={takeFocus}>
-        {licenseCount(succeeded.length)} {succeeded.length === 1 ? "is" : "are"} {work.done}.
+        {licenseCount(succeeded.length)} {succeeded.length === 1 ? "is" : "are"} {job.done}.
         {failed.length > 0 && ` ${countOf(failed.length)} failed.`}
         {unsent.length > 0 && ` ${countOf(unsent.length)} ${unsent.length === 1 ? "was" : "were"} not changed.`}
       </p>
@@ -39,18 +39,18 @@ export const BulkResult = ({ done, onClose, onWork, work }: Props) => {
             <button type="button" onClick={() => save("failed-licenses.csv", fileOf(failed))}>
               Save the failed as CSV
             </button>
-            <button type="button" onClick={() => onWork(again(work, done, failed))}>
+            <button type="button" onClick={() => onJob(again(job, done, failed))}>
               Try the failed again
             </button>
           </>
         )}
         {unsent.length > 0 && (
-          <button type="button" onClick={() => onWork(again(work, done, unsent))}>
+          <button type="button" onClick={() => onJob(again(job, done, unsent))}>
             Continue with the rest
           </button>
         )}
-        {takeBack !== undefined && movedOf(work, done).length > 0 && (
-          <button type="button" onClick={() => onWork(backOf(work, done, takeBack))}>
+        {takeBack !== undefined && movedOf(job, done).length > 0 && (
+          <button type="button" onClick={() => onJob(undoOf(job, done, takeBack))}>
             Undo
           </button>
         )}

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { License } from "../../../licensing/model/License.ts"
 import type { Client } from "../../client/Client.ts"
-import type { Attempt, Progress } from "./BulkRun.ts"
+import type { Attempt, Progress } from "./BatchRun.ts"
 import { type LicenseChange, type Renewal, readLicense } from "./LicenseChanges.ts"
 
 export interface Item {
@@ -21,18 +21,18 @@ interface Outcome {
 
 export type Done = Progress<Item, Outcome>
 
-export interface Work {
+export interface BatchJob {
   /** What the licenses are once it is done. */
   readonly done: string
   readonly attempts: ReadonlyArray<Attempt<Item>>
   readonly send: (item: Item) => Effect.Effect<Outcome, unknown, Client>
-  /** What earlier attempts of the same work have done. */
+  /** What earlier attempts of the same job have done. */
   readonly already: Done["succeeded"]
-  /** Absent for work that takes something back. */
+  /** Absent for a job that takes something back. */
   readonly takeBack?: LicenseChange["takeBack"]
 }
 
-export const workOf = (change: LicenseChange, licenses: ReadonlyArray<License>, values: Renewal): Work => {
+export const jobOf = (change: LicenseChange, licenses: ReadonlyArray<License>, values: Renewal): BatchJob => {
   // After a lost response the license would be read as this run has changed it.
   const known = new Map<string, License>()
   const read = Effect.fnUntraced(function* (id: string) {
@@ -52,29 +52,29 @@ export const workOf = (change: LicenseChange, licenses: ReadonlyArray<License>, 
   }
 }
 
-/** All that the work has done so far. */
-export const succeededOf = (work: Work, { succeeded }: Done): Done["succeeded"] => [...work.already, ...succeeded]
+/** All that the job has done so far. */
+export const succeededOf = (job: BatchJob, { succeeded }: Done): Done["succeeded"] => [...job.already, ...succeeded]
 
 /** What was not sent, because the reader stopped the run. */
-export const unsentOf = ({ attempts }: Work, { failed, succeeded }: Done): Work["attempts"] => {
+export const unsentOf = ({ attempts }: BatchJob, { failed, succeeded }: Done): BatchJob["attempts"] => {
   const sent = new Set([...succeeded.map(({ before }) => before), ...failed.map(({ item }) => item)])
   return attempts.filter(({ item }) => !sent.has(item))
 }
 
-/** The same work, for some of its licenses. */
-export const again = (work: Work, done: Done, attempts: Work["attempts"]): Work => ({
-  ...work,
+/** The same job, for some of its licenses. */
+export const again = (job: BatchJob, done: Done, attempts: BatchJob["attempts"]): BatchJob => ({
+  ...job,
   attempts,
-  already: succeededOf(work, done)
+  already: succeededOf(job, done)
 })
 
-/** What the work itself has changed: what somebody else had done before is not taken back. */
-export const movedOf = (work: Work, done: Done) => succeededOf(work, done).filter(({ after }) => after.isMoved)
+/** What the job itself has changed: what somebody else had done before is not taken back. */
+export const movedOf = (job: BatchJob, done: Done) => succeededOf(job, done).filter(({ after }) => after.isMoved)
 
-/** Work that takes back what was done. */
-export const backOf = (work: Work, done: Done, takeBack: NonNullable<Work["takeBack"]>): Work => ({
+/** A job that takes back what was done. */
+export const undoOf = (job: BatchJob, done: Done, takeBack: NonNullable<BatchJob["takeBack"]>): BatchJob => ({
   done: "as before",
-  attempts: movedOf(work, done).map(({ after: { after, license } }) => ({
+  attempts: movedOf(job, done).map(({ after: { after, license } }) => ({
     item: { license: after, earlier: license }
   })),
   send: ({ earlier, license }) =>

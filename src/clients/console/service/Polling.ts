@@ -5,7 +5,7 @@ import { useEffect, useRef, useSyncExternalStore } from "react"
 import { currentSession } from "./Session.ts"
 
 /** Counts: only a value that differs from the one before is noticed. */
-const beat = Atom.family((interval: Duration.Input) =>
+const tick = Atom.family((interval: Duration.Input) =>
   Atom.make(Stream.fromSchedule(Schedule.spaced(interval))).pipe(Atom.setIdleTTL(0))
 )
 
@@ -16,16 +16,16 @@ const subscribe = (notify: () => void) => {
 
 export const useIsVisible = (): boolean => useSyncExternalStore(subscribe, () => document.visibilityState === "visible")
 
-export const useBeat = (interval: Duration.Input, isWanted: boolean, run: () => void): void => {
+export const usePolling = (interval: Duration.Input, isWanted: boolean, run: () => void): void => {
   const isVisible = useIsVisible()
   const latest = useRef(run)
   latest.current = run
   useEffect(() => {
     if (!isWanted || !isVisible) return
     const { registry } = currentSession()
-    const unsubscribe = registry.subscribe(beat(interval), () => latest.current())
+    const unsubscribe = registry.subscribe(tick(interval), () => latest.current())
     // A subscription alone does not start it.
-    const unmount = registry.mount(beat(interval))
+    const unmount = registry.mount(tick(interval))
     return () => {
       unmount()
       unsubscribe()

@@ -5,8 +5,8 @@ import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Call } from "../../../../src/clients/client/Call.ts"
 import { Client } from "../../../../src/clients/client/Client.ts"
-import { type Progress, runBulk } from "../../../../src/clients/console/bulk/BulkRun.ts"
-import { csvOf } from "../../../../src/clients/console/bulk/LicenseFile.ts"
+import { type Progress, runBatch } from "../../../../src/clients/console/batch/BatchRun.ts"
+import { csvOf } from "../../../../src/clients/console/batch/LicenseFile.ts"
 import { refuse } from "../../../../src/contract/api/Failure.ts"
 
 const changes = (count: number) => Array.from({ length: count }, (_, item) => ({ item }))
@@ -21,7 +21,7 @@ interface Sending {
 }
 
 const run = ({ count = 20, report = () => {}, send, signal = neverAborted }: Sending) =>
-  runBulk<number, unknown>({
+  runBatch<number, unknown>({
     attempts: changes(count),
     signal,
     report,

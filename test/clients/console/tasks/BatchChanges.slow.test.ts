@@ -11,8 +11,8 @@ let products = 0
 /** A product with so many licenses. */
 const prepare = Effect.fnUntraced(function* (count: number) {
   const { client } = yield* TestServer
-  const name = `Bulk ${++products}`
-  const product = yield* client.products.create({ payload: { name, code: `bulk-${products}` } })
+  const name = `Batch ${++products}`
+  const product = yield* client.products.create({ payload: { name, code: `batch-${products}` } })
   const policy = yield* client.policies.create({
     params: { id: product.id },
     payload: { name: `Team ${products}`, code: "team", license_type: "subscription", duration_days: 30 }

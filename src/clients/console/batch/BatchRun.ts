@@ -44,7 +44,7 @@ interface Plan<A, B> {
 }
 
 /** Makes the changes. What is neither among the succeeded nor the failed was not sent. */
-export const runBulk = Effect.fnUntraced(function* <A, B>({ attempts, report, send, signal }: Plan<A, B>) {
+export const runBatch = Effect.fnUntraced(function* <A, B>({ attempts, report, send, signal }: Plan<A, B>) {
   const succeeded: Array<{ readonly before: A; readonly after: B }> = []
   const failed: Array<Failure<A>> = []
   const pace = new Pace(signal)

@@ -7,15 +7,15 @@ import { Form } from "../parts/Form.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Fault } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
-import { BulkResult } from "./BulkResult.tsx"
-import { BulkRunning } from "./BulkRunning.tsx"
+import { type BatchJob, type Done, jobOf } from "./BatchJob.ts"
+import { BatchProgress } from "./BatchProgress.tsx"
+import { BatchSummary } from "./BatchSummary.tsx"
 import type { LicenseChange, Renewal } from "./LicenseChanges.ts"
 import { licenseCount } from "./LicenseName.ts"
-import { type Filters, readAll } from "./Reading.ts"
-import { type Done, type Work, workOf } from "./Work.ts"
+import { type Filters, readAll } from "./ReadAll.ts"
 
 /** Licenses in one run: more would keep the dialog open for an hour. */
-export const bulkMax = 10_000
+export const batchMax = 10_000
 
 /** The licenses that are chosen, or the filters that choose them. */
 export type Chosen = ReadonlyArray<License> | { readonly filters: Filters }
@@ -29,11 +29,11 @@ interface Props {
 type Step =
   | { readonly at: "reading"; readonly count: number }
   | { readonly at: "asking"; readonly licenses: ReadonlyArray<License> }
-  | { readonly at: "running"; readonly work: Work }
-  | { readonly at: "done"; readonly work: Work; readonly done: Done }
+  | { readonly at: "running"; readonly job: BatchJob }
+  | { readonly at: "done"; readonly job: BatchJob; readonly done: Done }
   | { readonly at: "failed"; readonly told: Told }
 
-export const BulkDialog = ({ change, chosen, onClose }: Props) => {
+export const BatchDialog = ({ change, chosen, onClose }: Props) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   const [step, setStep] = useState<Step>(
@@ -44,9 +44,9 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
   useEffect(() => dialog.current?.showModal(), [])
   const close = () => dialog.current?.close()
   const isRunning = step.at === "running"
-  const begin = (work: Work) => {
+  const begin = (job: BatchJob) => {
     begun.current = true
-    setStep({ at: "running", work })
+    setStep({ at: "running", job })
   }
   return (
     <dialog
@@ -61,13 +61,13 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
     >
       <h2 id={id}>{change.label} licenses</h2>
       {step.at === "reading" && "filters" in chosen && (
-        <Reading filters={chosen.filters} count={step.count} onStep={setStep} onClose={close} />
+        <Loading filters={chosen.filters} count={step.count} onStep={setStep} onClose={close} />
       )}
-      {step.at === "asking" && <Asking change={change} licenses={step.licenses} onWork={begin} onClose={close} />}
+      {step.at === "asking" && <Asking change={change} licenses={step.licenses} onJob={begin} onClose={close} />}
       {step.at === "running" && (
-        <BulkRunning work={step.work} onEnd={(done) => setStep({ at: "done", work: step.work, done })} />
+        <BatchProgress job={step.job} onEnd={(done) => setStep({ at: "done", job: step.job, done })} />
       )}
-      {step.at === "done" && <BulkResult work={step.work} done={step.done} onWork={begin} onClose={close} />}
+      {step.at === "done" && <BatchSummary job={step.job} done={step.done} onJob={begin} onClose={close} />}
       {step.at === "failed" && (
         <Closing onClose={close}>
           <Fault told={step.told} />
@@ -89,7 +89,7 @@ const Closing = ({ children, onClose }: { readonly children: ReactNode; readonly
 )
 
 /** Reads the licenses that the filters choose: a change can move them out of the filters. */
-const Reading = (props: {
+const Loading = (props: {
   readonly filters: Filters
   readonly count: number
   readonly onStep: (step: Step) => void
@@ -103,7 +103,7 @@ const Reading = (props: {
     const take = (page: ReadonlyArray<License>) => {
       licenses.push(...page)
       onStep({ at: "reading", count: licenses.length })
-      if (licenses.length <= bulkMax) return
+      if (licenses.length <= batchMax) return
       controller.abort()
       onStep({ at: "failed", told: tooMany })
     }
@@ -127,17 +127,17 @@ const Reading = (props: {
 }
 
 const tooMany: Told = {
-  message: `The filters choose more than ${countOf(bulkMax)} licenses: narrow them first.`,
+  message: `The filters choose more than ${countOf(batchMax)} licenses: narrow them first.`,
   fields: new Map()
 }
 
 const Asking = (props: {
   readonly change: LicenseChange
   readonly licenses: ReadonlyArray<License>
-  readonly onWork: (work: Work) => void
+  readonly onJob: (job: BatchJob) => void
   readonly onClose: () => void
 }) => {
-  const { change, licenses, onClose, onWork } = props
+  const { change, licenses, onClose, onJob } = props
   const fit = licenses.filter(change.isFor)
   const others = licenses.length - fit.length
   const left =
@@ -163,7 +163,7 @@ const Asking = (props: {
         send={`${change.label} ${licenseCount(fit.length)}`}
         danger={change.danger}
         run={(values) => Promise.resolve(Exit.map(change.check(values), () => values))}
-        done={(values) => onWork(workOf(change, fit, values))}
+        done={(values) => onJob(jobOf(change, fit, values))}
       >
         <button type="button" onClick={onClose}>
           Cancel

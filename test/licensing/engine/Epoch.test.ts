@@ -1,4 +1,7 @@
-/** A node whose term another node retires: nothing that it decided before is committed, and it continues in a new term. */
+/**
+ * A node whose epoch another node retires: nothing that it decided before is committed, and it continues in a new
+ * epoch.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, type Tracer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -33,14 +36,14 @@ const consumed = Effect.fnUntraced(function* (license: string) {
   return row!.total
 })
 
-layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
+layer(Database.layer, { timeout: 60_000 })("a retired epoch", (it) => {
   it.effect("is replaced by a new one, in which the node decides its own commands again, once each", () =>
     Effect.gen(function* () {
       const [node, other] = [yield* makeNode, yield* makeNode]
       const licenses = yield* Effect.replicateEffect(makeLicense(), 5)
       for (const license of licenses) yield* node.ask(license.license, activate, activation(license))
       for (let round = 0; round < 4; round++) {
-        const { current } = node.journal.term
+        const { current } = node.journal.epoch
         const requests = licenses.flatMap((license) =>
           Array.from({ length: 5 }, (_, index) =>
             node.ask(license.license, consume, consumption(license, `${round}-${index}`))
@@ -49,7 +52,7 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
         yield* Effect.all([other.journal.retire(current), ...requests], { concurrency: "unbounded" })
         // A group after the retirement notices it.
         yield* node.ask(licenses[0]!.license, consume, consumption(licenses[0]!, `${round}`))
-        assert.notStrictEqual(node.journal.term.current, current)
+        assert.notStrictEqual(node.journal.epoch.current, current)
       }
       assert.strictEqual(yield* consumed(licenses[0]!.license), 24)
       for (const { license } of licenses.slice(1)) assert.strictEqual(yield* consumed(license), 20)
@@ -61,7 +64,7 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
       const [node, other] = [yield* Effect.provideService(makeNode, Traces, traces), yield* makeNode]
       const license = yield* makeLicense()
       yield* node.ask(license.license, activate, activation(license))
-      yield* other.journal.retire(node.journal.term.current)
+      yield* other.journal.retire(node.journal.epoch.current)
       const outcomes: Array<unknown> = []
       const command: PendingCommand = pendingCommand({
         rule: consume,
@@ -71,7 +74,7 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
         span,
         resume: (exit) => void outcomes.push(Exit.isSuccess(exit))
       })
-      node.journal.term.onRenewed.add(() => {
+      node.journal.epoch.onRenewed.add(() => {
         command.givenUp = true
       })
       node.postHere(license.license, command)
@@ -94,11 +97,11 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
     Effect.gen(function* () {
       const [node, other] = [yield* makeNode, yield* makeNode]
       const license = yield* makeLicense()
-      const { current } = node.journal.term
+      const { current } = node.journal.epoch
       yield* Effect.all([other.journal.retire(current), other.journal.retire(current)], { concurrency: 2 })
       yield* other.journal.retire(current)
       yield* node.ask(license.license, activate, activation(license))
-      assert.notStrictEqual(node.journal.term.current, current)
+      assert.notStrictEqual(node.journal.epoch.current, current)
     })
   )
 })

@@ -6,28 +6,28 @@ import { countOf, instantOf } from "../parts/Format.ts"
 import { refresh } from "../service/Hooks.ts"
 import { endingSession, runSendingOnce } from "../service/Service.ts"
 import { currentSession } from "../service/Session.ts"
-import { runBulk } from "./BulkRun.ts"
-import type { Done, Item, Work } from "./Work.ts"
+import type { BatchJob, Done, Item } from "./BatchJob.ts"
+import { runBatch } from "./BatchRun.ts"
 
 const nothing: Done = { succeeded: [], failed: [] }
 
 /** So often a screen reader says how far the run is: after each tenth. */
 const tenths = 10
 
-export const BulkRunning = ({ onEnd, work }: { readonly work: Work; readonly onEnd: (done: Done) => void }) => {
+export const BatchProgress = ({ onEnd, job }: { readonly job: BatchJob; readonly onEnd: (done: Done) => void }) => {
   const [progress, setProgress] = useState(nothing)
   const [stopping, setStopping] = useState(false)
   const stop = useRef<AbortController>(null)
-  // A run belongs to the work that the dialog began it with.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the work is what the effect follows.
+  // A run belongs to the job that the dialog began it with.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the job is what the effect follows.
   useEffect(() => {
     const controller = new AbortController()
     stop.current = controller
-    const { attempts } = work
+    const { attempts } = job
     const of = currentSession()
-    const send = (item: Item) => endingSession(of, work.send(item))
+    const send = (item: Item) => endingSession(of, job.send(item))
     let isShown = true
-    void runSendingOnce(of, runBulk({ attempts, send, signal: controller.signal, report: setProgress }))
+    void runSendingOnce(of, runBatch({ attempts, send, signal: controller.signal, report: setProgress }))
       .then((done) => {
         if (isShown) onEnd(done)
       })
@@ -36,14 +36,14 @@ export const BulkRunning = ({ onEnd, work }: { readonly work: Work; readonly onE
       isShown = false
       controller.abort()
     }
-  }, [work])
+  }, [job])
   const [isLeaving, setLeaving] = useState(false)
   const stay = () => {
     setLeaving(true)
     return true
   }
   useBlocker({ shouldBlockFn: stay, enableBeforeUnload: true })
-  const total = work.attempts.length
+  const total = job.attempts.length
   const sent = progress.succeeded.length + progress.failed.length
   const end = () => {
     stop.current?.abort()

@@ -7,7 +7,7 @@ import { perform, run } from "../service/Hooks.ts"
 
 export type Filters = NonNullable<Request<"listLicenses">["query"]>
 
-interface Reading {
+interface Options {
   readonly filters: Filters
   readonly signal: AbortSignal
   /** Is given each page. */
@@ -15,14 +15,14 @@ interface Reading {
 }
 
 /** Reads page after page. The result is undefined if the signal ended it. */
-export const readAll = (reading: Reading, cursor?: Keyset): Promise<Exit.Exit<void, unknown> | undefined> => {
-  const { filters, signal, take } = reading
+export const readAll = (options: Options, cursor?: Keyset): Promise<Exit.Exit<void, unknown> | undefined> => {
+  const { filters, signal, take } = options
   const query = { ...filters, limit: 200, ...(cursor === undefined ? {} : { cursor }) }
   return run("listLicenses", { query }).then((exit) => {
     if (signal.aborted) return undefined
     if (Exit.isFailure(exit)) return Exit.asVoid(exit)
     take(exit.value.items)
-    return exit.value.next === undefined ? Exit.void : readAll(reading, exit.value.next)
+    return exit.value.next === undefined ? Exit.void : readAll(options, exit.value.next)
   })
 }
 

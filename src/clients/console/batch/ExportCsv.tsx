@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from "react"
 import { countOf } from "../parts/Format.ts"
 import { Fault } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
-import type { Chosen } from "./BulkDialog.tsx"
+import type { Chosen } from "./BatchDialog.tsx"
 import { csvOf, licenseHeader } from "./LicenseFile.ts"
-import { readAll, save } from "./Reading.ts"
+import { readAll, save } from "./ReadAll.ts"
 
 const file = "licenses.csv"
 
