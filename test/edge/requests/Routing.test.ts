@@ -26,6 +26,29 @@ layer(TestServer.layer)("Paths and methods", (it) => {
     )
   }
 
+  // The router takes what follows a semicolon or a number sign for a query.
+  for (const [method, path] of [
+    ["GET", "/healthz;x=1"],
+    ["GET", "/healthz#x"],
+    ["GET", "/healthz;?x"],
+    ["GET", "/api/v1/licenses;limit=1"],
+    ["GET", "/api/v1/licenses/x;y/devices"],
+    ["POST", "/api/v1/license/validate;x"]
+  ] as const) {
+    it.effect(`${method} ${path} is NOT_FOUND, before the credential`, () =>
+      Effect.gen(function* () {
+        const server = yield* TestServer
+        const answer = yield* server.send({ method, path, anonymous: true })
+        assertRefused(answer, 404, "NOT_FOUND")
+        assert.include(answer.text, "no such path")
+      })
+    )
+  }
+
+  it.effect("a semicolon belongs to a value of the query", () =>
+    Effect.map(send("GET", "/api/v1/customers?code=a;b"), (answer) => assertAnswered(answer, 200))
+  )
+
   // What a balancer refuses as /metrics must not be reached by another spelling.
   for (const path of [
     "/%6Detrics",
