@@ -56,7 +56,7 @@ const encodeFeature = Schema.encodeSync(LicenseFeature)
 const encodeDevice = Schema.encodeSync(Device)
 
 const isId = (text: string) => text.startsWith("lic_")
-const isLast4 = (text: string) => /^[\x21-\x7e]{4}$/.test(text)
+const isLast4 = (text: string) => /^[\x21-\x7e]{2,4}$/.test(text)
 
 interface FindFlags {
   readonly text: string
