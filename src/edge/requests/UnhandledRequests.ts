@@ -32,7 +32,8 @@ export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpSer
   if (url.includes("%") && !isDecodable(url))
     return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
   const path = url.split("?", 1)[0]!
-  if (endsEarly.test(path) || isMetricsOtherwise(path, (source as { readonly url?: string }).url ?? url)) return noSuchPath
+  if (endsEarly.test(path) || isMetricsOtherwise(path, (source as { readonly url?: string }).url ?? url))
+    return noSuchPath
   // RFC 9112, 3.2: a request without Host, or with two, is 400; only HTTP/1.0 has no Host header.
   const { httpVersion, rawHeaders } = source as { httpVersion?: string; rawHeaders?: ReadonlyArray<string> }
   if (headers["host"] === undefined)

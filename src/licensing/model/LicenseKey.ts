@@ -84,7 +84,7 @@ export const hash = (key: LicenseKey): Uint8Array => sha256(key)
 export const hashHex = (key: LicenseKey): string => sha256Hex(key)
 
 /** How many characters of a key may be shown in all: of a vendor key, which may be short, at most a quarter. */
-const shownMax = (key: LicenseKey): number => (isVendorKey(key) ? Math.floor(key.length / 4) : key.length)
+const shownMax = (key: LicenseKey): number => Math.floor(key.length / (isVendorKey(key) ? 4 : 1))
 
 /** `license_key_prefix`: the first eight characters, of a generated key "LK-" and five more; fewer of a vendor key. */
 export const prefix = (key: LicenseKey): string => key.slice(0, Math.min(8, Math.max(0, shownMax(key) - 4)))

@@ -156,7 +156,10 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
         assert.deepStrictEqual(yield* sql`SELECT status, license_id FROM license_states ORDER BY license_id`, [
           { status: "suspended", license_id: "lic_active" },
           { status: "suspended", license_id: "lic_suspended" },
-          ...["", "abc", "abcdefg", "abcdefgh"].map((prefix) => ({ status: "revoked", license_id: `lic_vendor${prefix}` }))
+          ...["", "abc", "abcdefg", "abcdefgh"].map((prefix) => ({
+            status: "revoked",
+            license_id: `lic_vendor${prefix}`
+          }))
         ])
       })
     )
