@@ -43,14 +43,19 @@ export const checkout: Rule<
 > = {
   name: "checkout",
   explain,
-  needs: (command) => ({ ...runtimeNeeds(command), seats: true }),
+  needs: (command) => ({
+    ...runtimeNeeds(command),
+    seats: true,
+    ...(command.isRepeated === true && { leaseToken: command.tokenHash })
+  }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now, refuseWithoutSeats)
     if (isRefused(admitted)) return admitted
+    // A token is random: this is the same command for the second time. Its lease may have ended meanwhile.
+    const taken = view.leaseByToken(command.tokenHash)
+    if (taken !== undefined)
+      return accept({}, (after) => checkoutOf(after, taken, command.leaseToken, now, admitted.eligibility))
     const current = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
-    // A token is random: this is the same command for the second time.
-    if (current?.token_hash === command.tokenHash)
-      return accept({}, (after) => checkoutOf(after, current, command.leaseToken, now, admitted.eligibility))
     if (current === undefined && view.liveLeaseCount >= seatsOf(view))
       return refuseFull(seatsOf(view), view.liveLeaseCount)
     const device = seatHolder(admitted.device, command, now)
