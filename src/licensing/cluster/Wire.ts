@@ -5,7 +5,7 @@
 import type { Refusal } from "../../contract/api/Failure.ts"
 import type { HandedSpan } from "../../platform/telemetry/Traces.ts"
 
-export const wireVersion = 3
+export const wireVersion = 4
 
 /** A command with the request that it comes from. `null`: none. */
 export type HandedOver = readonly [
@@ -38,6 +38,8 @@ export type Outcome =
 export interface FromOwner {
   readonly version?: number
   readonly term?: string
+  /** A commit of the owner waits for a lock that another transaction holds. */
+  readonly waitsForLock?: boolean
   readonly outcomes?: ReadonlyArray<Outcome>
 }
 

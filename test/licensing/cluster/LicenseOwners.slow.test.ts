@@ -121,6 +121,22 @@ layer(Database.layerUrl, { excludeTestServices: true })("Owners of licenses", (i
     })
   )
 
+  it.effect("a license whose row an operator has locked is refused by its owner, which keeps its commands", () =>
+    Effect.gen(function* () {
+      const [asker, owner] = yield* twoNodes
+      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 8))
+      const before = [yield* metric(asker, answered), yield* metric(asker, late)] as const
+      const operator = yield* openSession((yield* Database).url)
+      yield* operator.values("BEGIN")
+      yield* operator.values(`SELECT FROM licenses WHERE id = '${license.id}' FOR UPDATE`)
+      const refused = yield* consume(asker, license)
+      yield* operator.values("ROLLBACK")
+      assert.deepStrictEqual([refused.status, refused.error.code], [503, "NOT_READY"], refused.text)
+      assert.include(refused.text, "The license is locked")
+      assert.deepStrictEqual([yield* metric(asker, answered), yield* metric(asker, late)], [before[0] + 1, before[1]])
+    })
+  )
+
   it.effect("a deactivation and a return of a seat whose owner dies before it tells their outcome succeed", () =>
     Effect.gen(function* () {
       const [asker, owner] = yield* twoNodes
