@@ -1,8 +1,9 @@
 /**
  * Runs a request with an Idempotency-Key once, on any number of nodes, and replays its first response. A transaction that spans
- * the request holds an advisory lock on the key, and a concurrent repeat is refused at once. The operation's writes and the stored
- * response join that transaction. A license's actor commits in another transaction, so it writes the response's row together with
- * the change (`StoredResponse`). In both cases a change is never committed without its response.
+ * the request holds an advisory lock on the key: the lock ends with the transaction, and a concurrent repeat is refused at once
+ * unless the response is stored already.
+ * The operation's writes and the stored response join that transaction. A license's actor commits elsewhere, so it writes the
+ * response's row with the change (`StoredResponse`). Either way a change is never committed without its response.
  */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, Schema, SchemaAST, Semaphore } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -69,14 +70,15 @@ export const layer = Layer.effect(
       const [lock] = yield* sql<{ readonly acquired: boolean; readonly mark: number | null }>`
         SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)},
           (SELECT changes FROM erasure_progress) AS mark`
-      if (!lock!.acquired) return yield* inProgress
       const body_hash = yield* bodyHash
+      // Read after the attempt to lock, and before its result counts: a concurrent repeat holds the lock while it replays.
       const [stored] = yield* findResponse(sql, scope, now)
       if (stored !== undefined) {
         if (!Buffer.from(stored.body_hash).equals(body_hash)) return yield* reused
         const body = stored.sealed ? yield* Effect.orDie(masterKey.open(stored.body, sealedFor(scope))) : stored.body
         return HttpServerResponse.setHeader(responseOf({ ...stored, body }), replayedHeader, "true")
       }
+      if (!lock!.acquired) return yield* inProgress
       const rowOf = Effect.fnUntraced(function* (response: EncodedResponse) {
         const sealed = !isPermanent
         const body = sealed ? yield* masterKey.seal(response.body, sealedFor(scope)) : response.body

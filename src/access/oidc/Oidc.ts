@@ -71,7 +71,8 @@ const hasNameWithBackslash = (token: string): boolean =>
 
 const algorithms = ["RS256", "ES256", "EdDSA", "Ed25519"]
 /** Older issuers use JWT for every token; RFC 9068 defines at+jwt for access tokens. */
-const types = new Set(["jwt", "at+jwt"])
+const accessTokenType = "at+jwt"
+const types = new Set<unknown>(["jwt", accessTokenType])
 const leewaySeconds = 60
 /** Characters of the longest subject (OpenID Connect Core, section 2). */
 const subjectMax = 255
@@ -84,12 +85,21 @@ const verifier = (issuer: string, audience: string) =>
       try: () => jwtVerify(token, keys.find, { ...options, currentDate }),
       catch: (error) => error
     }).pipe(Effect.catch((error) => (error instanceof errors.JOSEError ? Effect.fail(error) : Effect.die(error))))
-    return isAccessToken(protectedHeader.typ) ? payload : yield* invalid
+    return isAccessToken(protectedHeader.typ, payload) ? payload : yield* invalid
   })
 
-/** Checks the type in a token's header. A header without a type is accepted. */
-const isAccessToken = (typ: unknown): boolean =>
-  typ === undefined || (typeof typ === "string" && types.has(typ.toLowerCase().replace(/^application\//, "")))
+/**
+ * Whether the type in a token's header allows an access token, as one without a type does, and the token is no ID token. An ID token
+ * identifies a user and grants no access, but it has the right audience where that is the client's id.
+ */
+const isAccessToken = (headerType: unknown, { at_hash, c_hash, nonce, s_hash, typ }: JWTPayload): boolean => {
+  const type = typeof headerType === "string" ? headerType.toLowerCase().replace(/^application\//, "") : headerType
+  if (type !== undefined && !types.has(type)) return false
+  // Only ID tokens have these (OpenID Connect Core, 3.3.2.11; FAPI 1.0, part 2, 5.1), or this type at Keycloak.
+  if (at_hash !== undefined || c_hash !== undefined || s_hash !== undefined || typ === "ID") return false
+  // The nonce of a sign-in is returned in its ID token. Keycloak before 25 repeats it in access tokens, which say what they are.
+  return nonce === undefined || type === accessTokenType || typ === "Bearer"
+}
 
 const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> => {
   const isMalformed = error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid
@@ -101,13 +111,11 @@ const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> =
 }
 
 const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Principal, OidcRefusal> => {
-  const { at_hash, c_hash, cnf, sub } = payload
+  const { cnf, sub } = payload
   const isSubject = typeof sub === "string" && sub !== "" && sub.length <= subjectMax && isStorable(sub)
   // A token that is bound to its holder's key (RFC 7800) must not be accepted as a bearer token.
   const isBound = cnf !== undefined
-  // Only ID tokens have these two claims. They identify a user and grant no access (OpenID Connect Core, 3.3.2.11).
-  const isIdToken = at_hash !== undefined || c_hash !== undefined
-  if (!isSubject || isBound || isIdToken) return Effect.fail(invalid)
+  if (!isSubject || isBound) return Effect.fail(invalid)
   return Effect.succeed({
     actor: { actor_type: "oidc_subject", actor_id: sub },
     name: nameOf(payload) ?? sub,

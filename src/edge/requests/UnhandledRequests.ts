@@ -31,7 +31,9 @@ export interface Refused {
 export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
   if (url.includes("%") && !isDecodable(url))
     return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
-  if (isMetricsOtherwise(url, (source as { readonly url?: string }).url ?? url)) return noSuchMetrics
+  const path = url.split("?", 1)[0]!
+  if (endsEarly.test(path) || isMetricsOtherwise(path, (source as { readonly url?: string }).url ?? url))
+    return noSuchPath
   // RFC 9112, 3.2: a request without Host, or with two, is 400; only HTTP/1.0 has no Host header.
   const { httpVersion, rawHeaders } = source as { httpVersion?: string; rawHeaders?: ReadonlyArray<string> }
   if (headers["host"] === undefined)
@@ -41,17 +43,19 @@ export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpSer
     : undefined
 }
 
+/** The router takes a semicolon for the beginning of the query, and a number sign, which no target has. No path has either. */
+const endsEarly = /[;#]/
+
 /**
- * Whether the router would take the target for /metrics, which balancers refuse, although it was sent in another spelling. The
+ * Whether the router would take the path for /metrics, which balancers refuse, although it was sent in another spelling. The
  * path of a target with scheme and host has been normalized.
  */
-const isMetricsOtherwise = (url: string, sent: string): boolean => {
-  if (url.startsWith("/api/")) return false
-  const path = decodeURIComponent(url.split(/[?;#]/, 1)[0]!)
-  return path === "/metrics" && sent.replace(/^https?:\/\/[^/]*/i, "").split("?", 1)[0] !== "/metrics"
-}
+const isMetricsOtherwise = (path: string, sent: string): boolean =>
+  !path.startsWith("/api/") &&
+  decodeURIComponent(path) === "/metrics" &&
+  sent.replace(/^https?:\/\/[^/]*/i, "").split("?", 1)[0] !== "/metrics"
 
-const noSuchMetrics: Refused = {
+const noSuchPath: Refused = {
   refusal: refuse("NOT_FOUND", "There is no such path: /openapi.yaml lists all paths.")
 }
 

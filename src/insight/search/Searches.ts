@@ -82,7 +82,8 @@ export class Searches extends Context.Service<
       })
 
       const byText = Effect.fnUntraced(function* (text: string, keyed: ReadonlyArray<string>) {
-        const isLast4 = /^[\x21-\x7e]{4}$/.test(text)
+        // Of a short vendor key fewer are stored.
+        const isLast4 = /^[\x21-\x7e]{2,4}$/.test(text)
         const found = yield* Effect.all(
           {
             last4: isLast4 ? idsOfLast4(text) : Effect.succeed([]),

@@ -8,7 +8,7 @@
 const silentChecksMax = 5
 /**
  * Checks in a row that hear of no decision: the owner runs, but cannot reach the database, or has too much to do. If it decides
- * others, then a command that waits is held up by its license, and the owner answers it.
+ * others, or waits for a lock, then a command that waits is held up by its license, and the owner answers it.
  */
 const undecidedChecksMax = 20
 
@@ -30,8 +30,8 @@ export class Liveness {
     this.isHeard = true
   }
 
-  /** The owner decided a command. */
-  decided(): void {
+  /** The owner decided a command, or waits for a lock, which another node would wait for as well. */
+  reachedDatabase(): void {
     this.undecidedChecks = 0
   }
 

@@ -28,7 +28,7 @@ interface Taken {
 
 export const makeOwner = Effect.gen(function* () {
   const actors = yield* LicenseActors
-  const { retire, epoch } = yield* Journal
+  const { retire, epoch, waitsForLock } = yield* Journal
   const signer = yield* Signer
   const context = yield* Effect.context<never>()
   const fork = yield* FiberSet.makeRuntime<never>()
@@ -85,7 +85,7 @@ export const makeOwner = Effect.gen(function* () {
     }
     const { commands, epoch: named } = parsed.success
     // The other node asks for a sign of life.
-    if (commands.length === 0) asker.link.send(currentEpoch())
+    if (commands.length === 0) asker.link.send({ ...currentEpoch(), ...(waitsForLock() && { waitsForLock: true }) })
     counter.updateUnsafe(commands.length, context)
     const isTaken = !isLeaving && named === epoch.current
     for (const message of commands) isTaken ? take(asker, message) : reply(asker, [message[0], "undecided"])

@@ -14,8 +14,8 @@ const redialMillisMax = 8_000
 const soonMillis = 10_000
 
 interface OwnerEvents {
-  /** The owner sent something. */
-  onHeard(): void
+  /** The owner sent something, perhaps that it waits for a lock. */
+  onHeard(waitsForLock: boolean): void
   /** The owner, which speaks this node's version, named its epoch. Empty: it takes no more commands. */
   onEpoch(epoch: string): void
   onOutcome(outcome: Outcome): void
@@ -59,8 +59,8 @@ export const makeOwnerConnection = Effect.fnUntraced(function* (
           opened.close()
           return
         }
-        events.onHeard()
-        const { outcomes, epoch, version } = parsed.success
+        const { outcomes, epoch, version, waitsForLock } = parsed.success
+        events.onHeard(waitsForLock === true)
         if (version !== undefined) {
           isSameVersion = version === wireVersion
           readyMillis = nowMillis()

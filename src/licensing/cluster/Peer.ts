@@ -77,7 +77,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     const sent = waiting.take(id)
     if (sent === undefined) return
     counters[kind === "undecided" ? "returned" : "answered"].updateUnsafe(1, context)
-    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) liveness.decided()
+    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) liveness.reachedDatabase()
     if (kind === "undecided") decideAgain(sent)
     else answer(sent.command, outcome)
   }
@@ -149,7 +149,10 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   }
 
   const connection = yield* makeOwnerConnection(address, masterKey, fork, {
-    onHeard: () => liveness.heard(),
+    onHeard: (waitsForLock) => {
+      liveness.heard()
+      if (waitsForLock) liveness.reachedDatabase()
+    },
     onEpoch: (named) => {
       if (!isRetiring) setEpoch(named === "" ? undefined : named)
     },

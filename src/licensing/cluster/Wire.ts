@@ -44,6 +44,8 @@ export type Outcome =
 export interface FromOwner {
   readonly version?: number
   readonly epoch?: string
+  /** A commit of the owner waits for a lock that another transaction holds. */
+  readonly waitsForLock?: boolean
   readonly outcomes?: ReadonlyArray<Outcome>
 }
 

@@ -23,6 +23,26 @@ export const exits = {
   late: Exit.succeed<CommitResult>("late")
 }
 
+/** How long after a commit began to wait for a lock this node waits for one: longer than it takes to find it held again. */
+const lockWaitNanos = 1_000_000_000n
+
+export interface LockWait {
+  /** A commit waits for a lock, or found one that another transaction holds. */
+  readonly begin: () => void
+  readonly isRecent: () => boolean
+}
+
+/** Whether commits wait for locks that others hold. */
+export const makeLockWait = Effect.map(Clock.Clock, (clock): LockWait => {
+  let until = 0n
+  return {
+    begin: () => {
+      until = clock.monotonicTimeNanosUnsafe() + lockWaitNanos
+    },
+    isRecent: () => clock.monotonicTimeNanosUnsafe() < until
+  }
+})
+
 /** How long a license that another transaction holds is tried again. */
 const lockedMillisMax = 2_000
 const lockedRetryMillis = 100
@@ -32,7 +52,8 @@ const lockedRetryMillis = 100
  * takes what is free at once or gives up, so that very many locked licenses occupy one connection.
  */
 export const makeLockedRetry = Effect.fnUntraced(function* (
-  attempt: (pending: PendingChanges) => Effect.Effect<Exit.Exit<CommitResult>>
+  attempt: (pending: PendingChanges) => Effect.Effect<Exit.Exit<CommitResult>>,
+  lockWait: LockWait
 ) {
   const alone = yield* Semaphore.make(1)
   return Effect.fnUntraced(function* (pending: PendingChanges) {
@@ -41,6 +62,7 @@ export const makeLockedRetry = Effect.fnUntraced(function* (
     let last = exits.locked
     const unlessOver = Effect.flatMap(isOver, (over) => (over ? Effect.succeed(last) : attempt(pending)))
     while (true) {
+      lockWait.begin()
       yield* pauseFor(lockedRetryMillis)
       last = yield* alone.withPermit(unlessOver)
       if ((last !== exits.locked && last !== exits.busy) || (yield* isOver)) return last

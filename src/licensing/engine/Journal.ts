@@ -12,7 +12,13 @@ import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts
 import { isLockTimeout } from "../../platform/postgres/queries/Sql.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
 import { groupMax, makeCommitQueue, makeGathering } from "./CommitQueue.ts"
-import { type CommitResult, type LockedCommitResult, makeLockedRetry, makeWhileLogBusy } from "./CommitResult.ts"
+import {
+  type CommitResult,
+  type LockedCommitResult,
+  makeLockedRetry,
+  makeLockWait,
+  makeWhileLogBusy
+} from "./CommitResult.ts"
 import { type Epoch, makeEpoch } from "./Epoch.ts"
 import { makeGroupCommits } from "./GroupCommits.ts"
 import { makeGroupIds, makeRetire } from "./GroupOutcome.ts"
@@ -39,6 +45,8 @@ export class Journal extends Context.Service<
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedCommitResult>
     /** Records that devices were seen, when nothing else was decided. Needs no fence. */
     readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
+    /** Whether a lock that another transaction holds delays a license's commit at the moment. */
+    waitsForLock(): boolean
     readonly epoch: Epoch
     /** Ends the epoch of any node: when this returns, what it committed can be read, and nothing more of it will be. */
     retire(epoch: string): Effect.Effect<void>
@@ -56,9 +64,10 @@ export class Journal extends Context.Service<
         whileLogBusy: yield* makeWhileLogBusy,
         measure: yield* makeMeasure
       }
+      const lockWait = yield* makeLockWait
       const { commitAll, commitAlone } = yield* makeGroupCommits(needs)
-      const commit = yield* makeCommitQueue(commitAll, yield* makeLockedRetry(commitAlone), gathering)
-      const locked = yield* makeLockedCommit(needs)
+      const commit = yield* makeCommitQueue(commitAll, yield* makeLockedRetry(commitAlone, lockWait), gathering)
+      const locked = yield* makeLockedCommit(needs, lockWait)
 
       const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
         const devices = lists.flat()
@@ -68,7 +77,14 @@ export class Journal extends Context.Service<
         return lists.map(() => undefined)
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ ...seenBatches, run: recordAllSeen })
-      return Journal.of({ commit, locked, recordSeen, epoch, retire: yield* makeRetire })
+      return Journal.of({
+        commit,
+        locked,
+        recordSeen,
+        epoch,
+        retire: yield* makeRetire,
+        waitsForLock: lockWait.isRecent
+      })
     })
   )
 }

@@ -3,7 +3,7 @@ import { Effect, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
 import { isLockTimeout, isLogBusy } from "../../platform/postgres/queries/Sql.ts"
-import { isOvertaken, type LockedCommitResult } from "./CommitResult.ts"
+import { isOvertaken, type LockedCommitResult, type LockWait } from "./CommitResult.ts"
 import type { GroupId } from "./Fence.ts"
 import type { CommitNeeds } from "./GroupCommits.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
@@ -11,7 +11,10 @@ import type { PendingChanges } from "./PendingChanges.ts"
 /** How long a commit waits for the license's lock. */
 const lockTimeoutMillis = 1_000
 
-export const makeLockedCommit = Effect.fnUntraced(function* ({ ids, measure, whileLogBusy, writes }: CommitNeeds) {
+export const makeLockedCommit = Effect.fnUntraced(function* (
+  { ids, measure, whileLogBusy, writes }: CommitNeeds,
+  lockWait: LockWait
+) {
   const sql = yield* SqlClient.SqlClient
   // One at a time, because their numbers must rise as well, and because they block every group that includes the
   // same license.
@@ -23,6 +26,7 @@ export const makeLockedCommit = Effect.fnUntraced(function* ({ ids, measure, whi
       // Together the waits for the license and for the event counter may take longer than a commit may.
       yield* mayTakeLong(sql)
       yield* sql`SELECT set_config('lock_timeout', ${String(lockTimeoutMillis)}, true)`
+      lockWait.begin()
       yield* sql`SELECT FROM licenses WHERE id = ${licenseId} FOR NO KEY UPDATE`
       const pending = yield* decide
       if (pending === undefined) return

@@ -83,14 +83,14 @@ export const hash = (key: LicenseKey): Uint8Array => sha256(key)
 /** The hash as 64 lower-case hex digits, for use as a key in memory. */
 export const hashHex = (key: LicenseKey): string => sha256Hex(key)
 
-/**
- * `license_key_prefix`: the first eight characters, of a generated key "LK-" and five more. Of a short vendor key fewer, so that
- * prefix and last four characters leave eight unknown where there are that many.
- */
-export const prefix = (key: LicenseKey): string => key.slice(0, Math.min(8, Math.max(0, key.length - 12)))
+/** How many characters of a key may be shown in all: of a vendor key, which may be short, at most a quarter. */
+const shownMax = (key: LicenseKey): number => Math.floor(key.length / (isVendorKey(key) ? 4 : 1))
 
-/** `license_key_last4`: the last four characters. */
-export const last4 = (key: LicenseKey): string => key.slice(-4)
+/** `license_key_prefix`: the first eight characters, of a generated key "LK-" and five more; fewer of a vendor key. */
+export const prefix = (key: LicenseKey): string => key.slice(0, Math.min(8, Math.max(0, shownMax(key) - 4)))
+
+/** `license_key_last4`: the last four characters; fewer of a vendor key of less than sixteen. */
+export const last4 = (key: LicenseKey): string => key.slice(-Math.min(4, shownMax(key)))
 
 const format = (symbols: Uint8Array): LicenseKey => {
   let out = "LK"

@@ -43,14 +43,16 @@ export const checkout: Rule<
 > = {
   name: "checkout",
   explain,
-  needs: (command) => ({ ...runtimeNeeds(command), seats: true }),
+  needs: (command) => ({ ...runtimeNeeds(command), seats: true, ...(command.isRepeated && leaseNeeds(command)) }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now, refuseWithoutSeats)
     if (isRefused(admitted)) return admitted
+    const replyWith = (lease: LeaseRecord) => (after: LicenseView) =>
+      checkoutOf(after, lease, command.leaseToken, now, admitted.eligibility)
+    // A token is random: this is the same command for the second time. Its lease may have ended meanwhile.
+    const taken = view.leaseByToken(command.tokenHash)
+    if (taken !== undefined) return accept({}, replyWith(taken))
     const current = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
-    // A token is random: this is the same command for the second time.
-    if (current?.token_hash === command.tokenHash)
-      return accept({}, (after) => checkoutOf(after, current, command.leaseToken, now, admitted.eligibility))
     if (current === undefined && view.liveLeaseCount >= seatsOf(view))
       return refuseFull(seatsOf(view), view.liveLeaseCount)
     const device = seatHolder(admitted.device, command, now)
@@ -70,7 +72,7 @@ export const checkout: Rule<
           ...(begun === undefined ? [] : [begun.event])
         ]
       },
-      (after) => checkoutOf(after, lease, command.leaseToken, now, admitted.eligibility)
+      replyWith(lease)
     )
   }
 }
@@ -87,10 +89,7 @@ const refuseFull = (seats: number, used: number): Refused<"FLOATING_LIMIT_REACHE
   reject(
     "FLOATING_LIMIT_REACHED",
     `All floating seats of the license are taken (${seats} of ${seats}): try again when one is free.`,
-    {
-      detail: String(seats),
-      facts: { max: seats, used }
-    }
+    { detail: String(seats), facts: { max: seats, used } }
   )
 
 /** The device that holds the seat. An activation that it has continues beside the seat. */

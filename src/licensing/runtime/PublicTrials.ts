@@ -107,7 +107,7 @@ export class PublicTrials extends Context.Service<
       const issue = Effect.fnUntraced(function* (offer: Offer, input: TrialInput) {
         const [draft] = yield* Effect.mapError(drafts.draft([offer], pathOf), (error) =>
           // The policy was deleted or edited a moment ago.
-          SqlError.isSqlError(error) ? error : error.code === "NOT_FOUND" ? unknownPolicy : notAllowed
+          SqlError.isSqlError(error) ? error : notAllowed
         )
         const { entitlement, pending } = yield* activated(draft!, input)
         // Edited a moment ago: the policy is locked now.
@@ -137,14 +137,10 @@ const unknownProduct = refuse(
   "No product has this code: use the code of the application's product.",
   "product_code"
 )
-const unknownPolicy = refuse(
-  "NOT_FOUND",
-  "No policy of the product has this code: use the code of a policy with public trials.",
-  "policy_code"
-)
+/** The same for an unknown policy, so that nobody learns the codes of the others. */
 const notAllowed = refuse(
   "TRIAL_NOT_ALLOWED",
-  "This policy has no public trials: ask the vendor for a license key.",
+  "The product has no policy with this code and public trials: check the code, or ask the vendor for a license key.",
   "policy_code"
 )
 const alreadyUsed = refuse(
@@ -173,8 +169,7 @@ const offerOf = Effect.fnUntraced(function* (
     WHERE product.code = ${product_code}`)
   if (row === undefined) return yield* unknownProduct
   const { policy_id, product_id, public_trial, used } = row
-  if (policy_id === null) return yield* unknownPolicy
-  if (public_trial !== true) return yield* notAllowed
+  if (policy_id === null || public_trial !== true) return yield* notAllowed
   if (used) return yield* alreadyUsed
   return { product_id, policy_id } satisfies Offer
 })

@@ -40,7 +40,9 @@ const orUnreachable = <A, R>(
 ): Effect.Effect<A, MasterKeyUnusable, R> =>
   Effect.catchTag(effect, "PlatformError", (error) =>
     Effect.fail(
-      new MasterKeyUnusable({ message: `The master key file ${path} cannot be read or created: ${systemReason(error)}` })
+      new MasterKeyUnusable({
+        message: `The master key file ${path} cannot be read or created: ${systemReason(error)}`
+      })
     )
   )
 

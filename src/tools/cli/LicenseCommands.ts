@@ -56,7 +56,6 @@ const encodeFeature = Schema.encodeSync(LicenseFeature)
 const encodeDevice = Schema.encodeSync(Device)
 
 const isId = (text: string) => text.startsWith("lic_")
-
 /** A license by its id. Any other text may be a license key, so no message repeats it. */
 const getLicense = Effect.fnUntraced(function* (id: string) {
   if (isId(id)) return yield* (yield* Licenses).get(id)
@@ -65,7 +64,8 @@ const getLicense = Effect.fnUntraced(function* (id: string) {
     message: "Give the id of the license, lic_…, as `licenses find` shows it."
   })
 })
-const isLast4 = (text: string) => /^[\x21-\x7e]{4}$/.test(text)
+
+const isLast4 = (text: string) => /^[\x21-\x7e]{2,4}$/.test(text)
 
 interface FindFlags {
   readonly text: string

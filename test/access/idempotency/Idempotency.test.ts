@@ -80,6 +80,20 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
     })
   )
 
+  it.effect("whose response is stored gets it also if it is sent many times at once", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const license = yield* issue()
+      const renew = license.post("renew", { extend_by_days: 30 }, { "idempotency-key": freshKey() })
+      for (const request of [send(create(freshKey(), freshKey())), renew]) {
+        const first = yield* request
+        assert.isBelow(first.status, 300)
+        const answers = yield* Effect.replicateEffect(request, 12, { concurrency: "unbounded" })
+        for (const answer of answers) assertReplayed(answer, first)
+      }
+    })
+  )
+
   it.effect("is 409 while the first still runs, immediately, with any body", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer

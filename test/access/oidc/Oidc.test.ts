@@ -123,9 +123,14 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
       for (const typ of [5, null, {}, ["JWT"]]) {
         assert.strictEqual(yield* signed({ header: { typ } as { typ: never } }), "TOKEN_INVALID", JSON.stringify(typ))
       }
-      for (const payload of [{ at_hash: "x" }, { c_hash: "x" }]) {
+      const idTokens = [{ at_hash: "x" }, { c_hash: "x" }, { s_hash: "x" }, { typ: "ID" }, { nonce: "x" }]
+      for (const payload of idTokens) {
         assert.strictEqual(yield* signed({ payload }), "TOKEN_INVALID", JSON.stringify(payload))
       }
+      // An access token that repeats the nonce of the sign-in, and says what it is.
+      assert.deepStrictEqual(yield* signed({ payload: { nonce: "x", typ: "Bearer" } }), defaultIdentity)
+      assert.deepStrictEqual(yield* signed({ header: { typ: "at+jwt" }, payload: { nonce: "x" } }), defaultIdentity)
+      assert.strictEqual(yield* signed({ payload: { nonce: "x", typ: 5 } }), "TOKEN_INVALID")
     })
   )
 

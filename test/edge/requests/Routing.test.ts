@@ -6,25 +6,52 @@ import { TestServer } from "../../support/http/TestServer.ts"
 
 const send = (method: string, path: string) => Effect.flatMap(TestServer, (server) => server.send({ method, path }))
 
+const unknownPaths = [
+  "/api",
+  "/api/v1",
+  "/api/v2/products",
+  "/api/v1/nothing",
+  "/api/v1/products/x/y",
+  "/api/v1/products/",
+  "/api/v1/Products",
+  "//api/v1/products",
+  "/api/v1//products",
+  "/api/v1/products%2Fx",
+  "/API/v1/products",
+  "/wp-login.php"
+]
+
+/** The router takes what follows a semicolon or a number sign for a query. */
+const endedEarly = [
+  ["GET", "/healthz;x=1"],
+  ["GET", "/healthz#x"],
+  ["GET", "/healthz;?x"],
+  ["GET", "/api/v1/licenses;limit=1"],
+  ["GET", "/api/v1/licenses/x;y/devices"],
+  ["POST", "/api/v1/license/validate;x"]
+] as const
+
 layer(TestServer.layer)("Paths and methods", (it) => {
-  for (const path of [
-    "/api",
-    "/api/v1",
-    "/api/v2/products",
-    "/api/v1/nothing",
-    "/api/v1/products/x/y",
-    "/api/v1/products/",
-    "/api/v1/Products",
-    "//api/v1/products",
-    "/api/v1//products",
-    "/api/v1/products%2Fx",
-    "/API/v1/products",
-    "/wp-login.php"
-  ]) {
+  for (const path of unknownPaths) {
     it.effect(`${path} is NOT_FOUND`, () =>
       Effect.map(send("GET", path), (answer) => assertRefused(answer, 404, "NOT_FOUND"))
     )
   }
+
+  for (const [method, path] of endedEarly) {
+    it.effect(`${method} ${path} is NOT_FOUND, before the credential`, () =>
+      Effect.gen(function* () {
+        const server = yield* TestServer
+        const answer = yield* server.send({ method, path, anonymous: true })
+        assertRefused(answer, 404, "NOT_FOUND")
+        assert.include(answer.text, "no such path")
+      })
+    )
+  }
+
+  it.effect("a semicolon belongs to a value of the query", () =>
+    Effect.map(send("GET", "/api/v1/customers?code=a;b"), (answer) => assertAnswered(answer, 200))
+  )
 
   // What a balancer refuses as /metrics must not be reached by another spelling.
   for (const path of [

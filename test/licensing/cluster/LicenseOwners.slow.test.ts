@@ -129,6 +129,24 @@ layer(Database.layerUrl, { excludeTestServices: true })("Owners of licenses", (i
     })
   )
 
+  it.effect("a license whose row an operator has locked is refused by its owner, which keeps its commands", () =>
+    Effect.gen(function* () {
+      const [asker, owner] = yield* twoNodes
+      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 8))
+      const before = [yield* metric(asker, answered), yield* metric(asker, late)] as const
+      const { values } = yield* openSession((yield* Database).url)
+      for (const statement of ["BEGIN", `SELECT FROM licenses WHERE id = '${license.id}' FOR UPDATE`])
+        yield* values(statement)
+      const { error, status, text } = yield* consume(asker, license)
+      assert.deepStrictEqual(
+        [status, error.message?.split(":")[0]],
+        [503, "The license is locked by another change"],
+        text
+      )
+      assert.deepStrictEqual([yield* metric(asker, answered), yield* metric(asker, late)], [before[0] + 1, before[1]])
+    })
+  )
+
   it.effect("a deactivation and a return of a seat whose owner dies before it tells their outcome succeed", () =>
     Effect.gen(function* () {
       const [asker, owner] = yield* twoNodes

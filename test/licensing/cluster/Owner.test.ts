@@ -13,9 +13,11 @@ const heartbeat = (id: number): HandedOver => [id, "heartbeat", `lic_${id}`, {},
 
 const makeSubject = Effect.gen(function* () {
   const posted: Array<PendingCommand> = []
+  let isLocked = false
   const actors: Partial<LicenseActors["Service"]> = { postHere: (_, command) => void posted.push(command) }
   const journal: Partial<Journal["Service"]> = {
     retire: () => Effect.void,
+    waitsForLock: () => isLocked,
     epoch: { current: "second", renew: () => {}, onRenewed: new Set() }
   }
   const owner = yield* makeOwner.pipe(
@@ -36,7 +38,10 @@ const makeSubject = Effect.gen(function* () {
       yield* Effect.yieldNow
       return sent.splice(0)
     })
-  return { answersTo, leave: owner.leave, posted, sent }
+  const setLocked = (locked: boolean) => {
+    isLocked = locked
+  }
+  return { answersTo, leave: owner.leave, posted, sent, setLocked }
 })
 
 describe("An owner", () => {
@@ -45,6 +50,16 @@ describe("An owner", () => {
       const { answersTo } = yield* makeSubject
       for (const epoch of ["second", "first", ""])
         assert.deepStrictEqual(yield* answersTo({ epoch, commands: [] }), [{ epoch: "second" }])
+    })
+  )
+
+  it.effect("that is asked for a sign of life tells whether it waits for a lock", () =>
+    Effect.gen(function* () {
+      const { answersTo, setLocked } = yield* makeSubject
+      setLocked(true)
+      assert.deepStrictEqual(yield* answersTo({ epoch: "", commands: [] }), [{ epoch: "second", waitsForLock: true }])
+      setLocked(false)
+      assert.deepStrictEqual(yield* answersTo({ epoch: "", commands: [] }), [{ epoch: "second" }])
     })
   )
 

@@ -80,8 +80,8 @@ const makePair = Effect.gen(function* () {
     owner.send({ outcomes: [[id, "refused", { code, message }]] })
   const signOfLifeAsked = Effect.repeat(Queue.take(frames), { until: asksForSign })
   /** Tells the node an epoch, and waits until it has read that. */
-  const tell = (epoch: string) => {
-    owner.send({ epoch })
+  const tell = (epoch: string, more: FromOwner = {}) => {
+    owner.send({ epoch, ...more })
     return Effect.repeat(turn, { until: () => peer.isReady() === (epoch !== "") })
   }
   return { decidedHere, handOver, signOfLifeAsked, owner, ready, refuse, retired, signs: () => signs, tell }
@@ -125,6 +125,26 @@ describe("A command that an owner does not answer", () => {
         yield* TestClock.adjust("40 millis")
       }
       assert.deepStrictEqual(retired, [])
+    })
+  )
+
+  it.effect("stays with one that waits for a lock, and is decided here when it does not any more", () =>
+    Effect.gen(function* () {
+      const { decidedHere, handOver, retired, tell } = yield* makePair
+      yield* handOver("locked")
+      const signs = Effect.fnUntraced(function* (count: number, more: FromOwner) {
+        for (let sign = 0; sign < count; sign++) {
+          yield* TestClock.adjust("40 millis")
+          yield* tell(sign % 2 === 0 ? "" : "first", more)
+        }
+      })
+      yield* signs(40, { waitsForLock: true })
+      assert.deepStrictEqual(retired, [])
+      yield* signs(19, {})
+      assert.deepStrictEqual(retired, [])
+      yield* TestClock.adjust("40 millis")
+      yield* Effect.repeat(turn, { until: () => decidedHere.length > 0 })
+      assert.deepStrictEqual([retired, decidedHere], [["first"], ["locked"]])
     })
   )
 

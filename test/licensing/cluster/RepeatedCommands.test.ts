@@ -42,6 +42,14 @@ describe("A repeated command", () => {
     assert.deepStrictEqual([second.changes, second.reply], [{}, first.reply])
   })
 
+  it("that took a seat which its device took again meanwhile ends no seat, and records nothing", () => {
+    const first = allowed(rows, checkout, command).after
+    const again = { ...command, newLeaseId: "lse_2", leaseToken: "lease_2", tokenHash: sha256Hex("lease_2") }
+    const superseded = allowed(first, checkout, again).after
+    const { changes, reply } = allowed(superseded, checkout, { ...command, isRepeated: true }, noon + minute)
+    assert.deepStrictEqual([changes, reply.lease_token, Date.parse(reply.lease_expires_at)], [{}, "lease_1", noon])
+  })
+
   it("that returned a seat returns it once, and is refused later or without the mark", () => {
     const taken = allowed(rows, checkout, command).after
     const request = { keyHash, tokenHash: command.tokenHash }

@@ -26,7 +26,7 @@ const binding =
 const shapes = {
   version: 4,
   fromOwner:
-    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string issued_at:string license_id:string max:number nonce:string product_id:string quota:number remaining:number retry_after_seconds:number starts_at:string status:string used:number} isRecorded:boolean message:string}] [number string]] version:number}",
+    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string issued_at:string license_id:string max:number nonce:string product_id:string quota:number remaining:number retry_after_seconds:number starts_at:string status:string used:number} isRecorded:boolean message:string}] [number string]] version:number waitsForLock:boolean}",
   toOwner:
     "{commands:[[number string string null string string string {traceparent:string tracestate:string}]] epoch:string}",
   commands: {
@@ -121,6 +121,7 @@ it.effect("Messages between nodes have the shapes of their version", () =>
     const fromOwner: Required<FromOwner> = {
       version: wireVersion,
       epoch: "e",
+      waitsForLock: true,
       outcomes: [
         [1, "signed", "b", "k", "s"],
         [1, "refused", refusal],

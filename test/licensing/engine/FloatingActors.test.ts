@@ -108,6 +108,19 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
+  it.effect("a checkout that another node decides again, after its lease was superseded, is recorded once", () =>
+    Effect.gen(function* () {
+      const [one, other] = yield* nodes
+      const license = yield* makeLicense({ max_floating_users: 1 })
+      const command = checkoutOf(license, "m")
+      yield* one.ask(license.license, checkout, command)
+      yield* one.ask(license.license, checkout, checkoutOf(license, "m"))
+      yield* other.ask(license.license, checkout, { ...command, isRepeated: true })
+      assert.deepStrictEqual(yield* leaseStates(license.license), { "live active": 1, "superseded active": 1 })
+      assert.deepStrictEqual(yield* eventCounts(license.license), { "lease.checked_out": 2 })
+    })
+  )
+
   it.effect("a heartbeat on either node extends the seat by a full term", () =>
     Effect.gen(function* () {
       const both = yield* nodes

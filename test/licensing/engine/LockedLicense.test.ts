@@ -15,17 +15,19 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
     it.effect("is refused while another transaction holds it, and the connection is kept", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const { ask } = yield* Effect.provideService(makeNode, UnlockedAttempts, 0)
+        const { ask, journal } = yield* Effect.provideService(makeNode, UnlockedAttempts, 0)
         const license = yield* makeLicense()
         yield* Effect.scoped(
           Effect.gen(function* () {
             const holder = yield* openSession((yield* Database).url)
+            assert.isFalse(journal.waitsForLock())
             yield* holder.values("BEGIN")
             yield* holder.values(`SELECT FROM licenses WHERE id = '${license.license}' FOR UPDATE`)
             const asked = yield* Effect.forkChild(ask(license.license, activate, requestOf(license, "m")), {
               startImmediately: true
             })
             const waiting = yield* untilBlocked
+            assert.isTrue(journal.waitsForLock())
             const { code } = yield* Effect.flip(Fiber.join(asked))
             assert.strictEqual(code, "NOT_READY")
             const kept = yield* sql`SELECT FROM pg_stat_activity WHERE pid = ${waiting}`

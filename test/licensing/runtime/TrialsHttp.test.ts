@@ -169,15 +169,16 @@ layer(TestServer.layer, { timeout: 60_000 })("A trial without a key", (it) => {
       })
   )
 
-  it.effect("is refused for an unknown product or policy, and for a policy without public trials", () =>
+  it.effect("is refused for an unknown product, and alike for an unknown policy and one without public trials", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { ask, id, policy } = yield* makeProduct()
       yield* client.policies.create({ params: { id }, payload: { name: "N", code: "not", license_type: "trial" } })
       const before = yield* countLicenses
       assertRefused(yield* ask({ product_code: "none" }), 404, "NOT_FOUND", "product_code")
-      assertRefused(yield* ask({ policy_code: "none" }), 404, "NOT_FOUND", "policy_code")
-      assertRefused(yield* ask({ policy_code: "not" }), 403, "TRIAL_NOT_ALLOWED", "policy_code")
+      const refused = yield* Effect.forEach(["none", "not"], (policy_code) => ask({ policy_code }))
+      for (const answer of refused) assertRefused(answer, 403, "TRIAL_NOT_ALLOWED", "policy_code")
+      assert.deepStrictEqual(refused[1]!.error, refused[0]!.error)
       assert.deepStrictEqual(yield* countLicenses, before)
       yield* client.policies.update({ params: { id: policy.id }, payload: { public_trial: false } })
       assertRefused(yield* ask(), 403, "TRIAL_NOT_ALLOWED", "policy_code")

@@ -69,8 +69,8 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "Activate it again, and validate at each `next_check_at`."
   ),
   TRIAL_NOT_ALLOWED: entry(
-    "The policy is no trial, or its public_trial is false.",
-    "Ask the vendor for a license key, or for a policy with public trials."
+    "The product has no policy with this code, or one without public trials.",
+    "Check the code; ask the vendor for a license key, or for a policy with public trials."
   ),
   TRIAL_ALREADY_USED: entry(
     "This device has had its trial of the product; each device has one, for ever.",

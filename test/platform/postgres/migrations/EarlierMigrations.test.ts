@@ -46,12 +46,19 @@ const rows = [
   `INSERT INTO policies VALUES ('pol_1', 'prod_1', 'Policy', 'policy', 'perpetual', 5, 5, NULL, 30, 0, 60, false, true, 0, true, true, 0,
     '{}', 1, 0, ${at}, ${at})`,
   `INSERT INTO features VALUES ('feat_1', 'prod_1', 'Feature', 'feature', '{}', ${at})`,
-  ...["active", "suspended"].map(
-    (
-      status
-    ) => `INSERT INTO licenses (id, product_id, policy_id, customer_id, key_hash, license_key_prefix, license_key_last4, status,
+  ...[
+    ["active", "active", "LK-AAAAA"],
+    ["suspended", "suspended", "LK-AAAAA"],
+    // Vendor keys of 8, 15, 19 and more characters.
+    ...["", "abc", "abcdefg", "abcdefgh"].map((prefix) => [`vendor${prefix}`, "revoked", prefix])
+  ].map(
+    ([
+      name,
+      status,
+      prefix
+    ]) => `INSERT INTO licenses (id, product_id, policy_id, customer_id, key_hash, license_key_prefix, license_key_last4, status,
       customer_name, active_device_count, metadata, created_at, updated_at)
-    VALUES ('lic_${status}', 'prod_1', 'pol_1', 'cust_1', sha256('${status}'), 'LK-AAAAA', 'AAAA', '${status}', 'Somebody', 0, '{}', ${at}, ${at})`
+    VALUES ('lic_${name}', 'prod_1', 'pol_1', 'cust_1', sha256('${name}'), '${prefix}', 'WXYZ', '${status}', 'Somebody', 0, '{}', ${at}, ${at})`
   ),
   `INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot, first_seen_at,
     last_seen_at, metadata, created_at, updated_at)
@@ -86,7 +93,8 @@ const migrations = [
   "0016_subscription_observed_at.sql",
   "0017_erasure_fence.sql",
   "0018_report_export_filters.sql",
-  "0019_pending_feature_expiry.sql"
+  "0019_pending_feature_expiry.sql",
+  "0020_vendor_key_characters.sql"
 ]
 
 const layerQuiet = Layer.succeed(References.MinimumLogLevel, "None")
@@ -108,6 +116,10 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
         assert.deepInclude(license, { status: "active", customer_id: "cust_1", customer_name: "Somebody" })
+        assert.deepStrictEqual(
+          yield* sql`SELECT license_key_prefix || ':' || license_key_last4 AS shown FROM licenses ORDER BY id`,
+          ["LK-AAAAA:WXYZ", "LK-AAAAA:WXYZ", ":YZ", ":XYZ", ":WXYZ", "a:WXYZ"].map((shown) => ({ shown }))
+        )
         // A feature that expired before the upgrade raises no version and is not recorded.
         assert.strictEqual(license.entitlement_version, 1)
         assert.deepStrictEqual(
@@ -136,14 +148,18 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           ]
         )
         const { customers, devices: counted, licenses, products } = yield* client.ops.summary()
-        assert.deepInclude(licenses, { total: 2, active: 1, suspended: 1 })
+        assert.deepInclude(licenses, { total: 6, active: 1, suspended: 1 })
         assert.deepInclude(counted, { total: 1, blacklisted: 1 })
         assert.deepStrictEqual([customers, products], [1, 1])
         // Writes work too, and no license is found under two states.
         yield* client.licenses.suspend({ params: { id: "lic_active" } })
         assert.deepStrictEqual(yield* sql`SELECT status, license_id FROM license_states ORDER BY license_id`, [
           { status: "suspended", license_id: "lic_active" },
-          { status: "suspended", license_id: "lic_suspended" }
+          { status: "suspended", license_id: "lic_suspended" },
+          ...["", "abc", "abcdefg", "abcdefgh"].map((prefix) => ({
+            status: "revoked",
+            license_id: `lic_vendor${prefix}`
+          }))
         ])
       })
     )
