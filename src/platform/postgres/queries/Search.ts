@@ -35,14 +35,14 @@ export interface Sample {
   readonly matching: number
 }
 
-/** A sample of rows from anywhere in the table. */
+/** A sample of rows from anywhere in the table, the same for all requests: a page is not slower by chance. */
 export const sampleOf = (sql: SqlClient.SqlClient, name: string, table: Statement.Fragment, { matches }: Match) =>
   Effect.map(
     sql<Sample>`
       SELECT count(*)::int4 AS sampled, (count(*) FILTER (WHERE ${matches}))::int4 AS matching
       FROM ${table} TABLESAMPLE SYSTEM (
         least(100, ${pagesSampled} * 100.0 * current_setting('block_size')::int4 / greatest(pg_relation_size(${name}), 1))
-      )`,
+      ) REPEATABLE (0)`,
     ([row]): Sample => row ?? { sampled: 0, matching: 0 }
   )
 
