@@ -139,10 +139,11 @@ layer(TestServer.layer)("A message", (it) => {
     Effect.gen(function* () {
       const place = (body: string) => Effect.map(post("products", body), ({ error }) => error.message)
       assert.strictEqual(
-        yield* place('{"name":"S3CRET",\n "é😀": oops}'),
-        "The body is not valid JSON: look at line 2, column 8."
+        yield* place('{"name":"S3CRET",\n "code": "S3CRET" 1}'),
+        "The body is not valid JSON: expected ',' or '}' after property value at line 2, column 19."
       )
-      assert.strictEqual(yield* place('{"name":"S3CRET"'), "The body is not valid JSON: it ends too early.")
+      for (const body of ['{"name":"S3CRET', '{"name":"S3CRET","code":S3CRET}'])
+        assert.match(String(yield* place(body)), /^The body is not valid JSON: [^S]*\.$/)
     })
   )
 
