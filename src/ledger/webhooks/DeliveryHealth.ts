@@ -24,9 +24,7 @@ const decodeTotals = decodeRows(Schema.Struct({ total: Count, active: Count }))
 
 export class DeliveryHealth extends Context.Service<
   DeliveryHealth,
-  {
-    readonly report: Effect.Effect<WebhookHealth>
-  }
+  { readonly report: Effect.Effect<WebhookHealth> }
 >()("licensing/ledger/webhooks/DeliveryHealth") {
   static readonly layer = Layer.effect(
     DeliveryHealth,

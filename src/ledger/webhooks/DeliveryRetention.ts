@@ -14,12 +14,9 @@ const countsRetentionMillis = 2 * 86_400_000
 const oldestMax = 1_000
 const batchMax = 5_000
 
-export class DeliveryRetention extends Context.Service<
-  DeliveryRetention,
-  {
-    readonly pass: Effect.Effect<void>
-  }
->()("licensing/ledger/webhooks/DeliveryRetention") {
+export class DeliveryRetention extends Context.Service<DeliveryRetention, { readonly pass: Effect.Effect<void> }>()(
+  "licensing/ledger/webhooks/DeliveryRetention"
+) {
   static readonly layer = Layer.effect(
     DeliveryRetention,
     Effect.gen(function* () {

@@ -1,7 +1,6 @@
 /**
  * Replaces a license's key. The rule gets only the stored values of a key: its digest, prefix and last characters. The
- * old key becomes invalid with the commit, because every runtime command carries the digest of the key that it
- * presented.
+ * old key becomes invalid with the commit, because every runtime command contains the digest of its key.
  */
 
 import type { NewEvent } from "../../ledger/events/EventLog.ts"

@@ -1,4 +1,4 @@
-/** Decides the creation of a license: its links, its dates and term, and the features that it begins with. */
+/** Decides the creation of a license: its links, dates, term and first features. */
 import { unknownId } from "../../contract/api/Failure.ts"
 import { recordedValue } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
@@ -17,7 +17,7 @@ import { type Links, refuseLinks } from "./Linkage.ts"
 
 export type NewLicenseInput = typeof LicenseCreate.Type
 
-/** The records that a request names, and what the service generates for the license. */
+/** The records that a request names, and the generated id and key. */
 export interface NewLicenseBasis {
   readonly target: TargetPolicy
   readonly links: Links
@@ -27,7 +27,7 @@ export interface NewLicenseBasis {
   readonly key: RotateKeyCommand
 }
 
-/** A license that may be created, with all its rows. */
+/** An accepted license with all its rows. */
 export interface NewLicense {
   readonly accepted: true
   readonly license: LicenseRecord
@@ -66,7 +66,6 @@ export const newLicense = (
   return { accepted: true, license, assignments, event: createdEvent(license, policy.license_type, assignments) }
 }
 
-/** The state and counters of a new license. */
 const initialState = {
   status: "active",
   active_device_count: 0,

@@ -1,8 +1,8 @@
 /**
  * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). A renewal never shortens the license.
- * Days are added to the stored expiry if it is in the future, otherwise to now; to the end of a pending term, which begins
- * with the renewal. The order or subscription that paid for
- * the renewal is checked and recorded in the event; the license keeps its own links.
+ * Days are added to the stored expiry if it is in the future, otherwise to now. A pending term begins with the renewal,
+ * and the days are added to its end. The order or subscription of the renewal is checked and recorded in the event; the
+ * license's links stay.
  */
 import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
@@ -32,7 +32,6 @@ type RenewCode =
   | "RENEWAL_NOT_LATER"
   | "VALIDATION_ERROR"
 
-/** The state after a renewal, by the state before it. */
 export const statusAfterRenewal = {
   active: "active",
   grace_period: "active",

@@ -1,7 +1,4 @@
-/**
- * Transfers a license to another owner, and optionally resets the devices of the previous one and ends the key that the
- * previous one knows.
- */
+/** Transfers a license to another owner. Optionally resets the previous owner's devices and replaces the key. */
 
 import { unknownId } from "../../contract/api/Failure.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
@@ -24,7 +21,7 @@ import { keyRotatedEvent, type RotateKeyCommand } from "./KeyRotation.ts"
 import { refuseErasing } from "./Linkage.ts"
 
 export interface TransferCommand extends Omit<typeof LicenseTransfer.Type, "rotate_key"> {
-  /** What is stored of the new key, if the transfer ends the old one. */
+  /** The stored values of the new key, if the transfer replaces the key. */
   readonly newKey?: RotateKeyCommand | undefined
 }
 
@@ -112,10 +109,7 @@ const refuseUnknownCustomer = (
     ? undefined
     : reject("NOT_FOUND", unknownId("customer", customer_id), { detail: "customer_id" })
 
-/**
- * Absent fields keep their value, unless the license goes to another customer: then they become that customer's. An
- * empty customer_id clears the link.
- */
+/** Absent fields keep their values, or become the new customer's. An empty customer_id clears the link. */
 const ownerAfter = (view: LicenseView, command: TransferCommand) => {
   const { license } = view
   const customer_id = command.customer_id === undefined ? license.customer_id : command.customer_id || undefined

@@ -1,6 +1,6 @@
 /**
- * Changes the quota and the consumption of a feature by hand: first the limit, then credits on top of it, then the
- * count. Each change is a row of the ledger. The license's lifetime consumption never changes here.
+ * Changes the quota and the consumption of a feature by hand: first the limit, then added credits, then the count. Each
+ * change is a row of the ledger. The license's lifetime consumption does not change.
  */
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { LicenseFeature, LicenseUsageReset } from "../model/License.ts"
@@ -36,11 +36,7 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
             event_type: "license.usage_reset",
             resource_type: "license",
             resource_id: view.license.id,
-            metadata: {
-              feature_id: assignment.feature_id,
-              feature_code: assignment.feature_code,
-              changes
-            }
+            metadata: { feature_id: assignment.feature_id, feature_code: assignment.feature_code, changes }
           }
         ]
       },

@@ -1,8 +1,7 @@
 /**
- * Looks up what commands may need beyond the cached state: one device or lease among very many, an event id counted
- * before, a feature, a version. A look-up always follows the load of the state that it completes, and reads the
- * license's revisions in the same snapshot: what was read at others is not used, because a failover could bring the
- * state's revisions back.
+ * Looks up data that commands need beyond the cached state: one device or lease among very many, a used event id, a
+ * feature, a version. A look-up follows the load of the state, and reads the license's revisions in the same snapshot.
+ * A result at other revisions is not used, because a failover could restore the state's revisions.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -70,34 +69,27 @@ export interface Lookups {
   activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
   /** Containers that hold a slot. */
   activeContainerCount(licenseId: string): Effect.Effect<number>
-  /**
-   * The devices with a slot that were promised it until before `lapsedBefore`, and when the next promise from `from` on
-   * ends.
-   */
+  /** The devices with a slot that are due before `lapsedBefore`, and the first due instant from `from` on. */
   silentDevices(licenseId: string, lapsedBefore: number, from: number): Effect.Effect<DueDevices>
   /** The device of a lease, with that lease in any state and the device's current live lease. */
   leaseByToken(requested: LeaseRequest): Effect.Effect<VersionedDevices | undefined>
-  /** Live leases that end before an instant, and when the next one ends; all live leases if no instant is given. */
+  /** Live leases that end before an instant, and when the next one ends; without an instant, all live leases. */
   endingLeases(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
   liveLeaseCount(licenseId: string): Effect.Effect<number>
-  /** The number of devices in a state that a reset changes. */
   resettableCount(licenseId: string): Effect.Effect<number>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
   targetPolicy(policyId: string): Effect.Effect<TargetPolicy | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
-  /** The catalog at this revision, or else as it is now. */
+  /** The catalog at this revision, otherwise the current one. */
   catalog(productId: string, revision: number): Effect.Effect<CatalogVersions>
-  /**
-   * Runs the look-ups that return no revisions, all on one snapshot of the database, and returns the license's
-   * revisions in it.
-   */
+  /** Runs look-ups without revisions on one snapshot of the database, and returns the license's revisions in it. */
   inOneSnapshot(licenseId: string, lookups: ReadonlyArray<Effect.Effect<unknown>>): Effect.Effect<Revisions | undefined>
 }
 
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
   Lookups & {
-    /** The same look-ups within the running transaction, which has locked the license. They use its connection. */
+    /** The same look-ups within the running transaction, which has locked the license. */
     readonly inTransaction: Lookups
   }
 >()("licensing/licensing/lookups/LicenseLookups") {
@@ -159,9 +151,7 @@ export class LicenseLookups extends Context.Service<
         const [later] =
           end === undefined
             ? []
-            : yield* sql<{
-                readonly next: number | null
-              }>`
+            : yield* sql<{ readonly next: number | null }>`
                 SELECT least((SELECT min(e.expires_at) ${live} AND ${due} < ${end} AND e.expires_at >= ${end}),
                   (SELECT min(${due}) ${live} AND ${due} >= ${end})) AS next`
         return { devices: rows.map(cachedDeviceOf), nextDueAt: later?.next ?? Number.POSITIVE_INFINITY }
@@ -229,7 +219,7 @@ const lookupsWithRevisions =
       ([_, [revisions]]) => revisions
     )
 
-/** Reads the versions of products, and caches them until the revision of the product's catalog changes. */
+/** Caches the versions of products until the revision of their catalog changes. */
 const makeCatalogCache = (sql: SqlClient.SqlClient): Lookups["catalog"] => {
   const catalogs = new Map<string, CatalogVersions>()
   return Effect.fnUntraced(function* (productId: string, revision: number) {

@@ -1,4 +1,4 @@
-/** The management operations on licenses: reads come from SQL, every change goes through the license's actor. */
+/** The management operations on licenses. Reads use SQL; all changes use the license's actor. */
 
 import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -50,15 +50,11 @@ export class Licenses extends Context.Service<
       id: string,
       input: typeof LicenseTransfer.Type
     ): Changed<"CONFLICT" | "TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
-    /** Moves the license to another policy of its product. */
     changePolicy(
       id: string,
       input: PolicyChangeCommand
     ): Changed<"LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
-    /**
-     * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at
-     * once.
-     */
+    /** Replaces the license's key at once. Only the response contains the new key. */
     rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
     assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>

@@ -1,6 +1,6 @@
 /**
- * Reads all records that requests for new licenses name, in four statements for any number of requests. Policies, features and
- * customers stay as they are until the transaction ends. Orders and subscriptions are never deleted.
+ * Reads all records that requests for new licenses name, in four statements. Policies, features and customers are
+ * locked until the transaction ends. Orders and subscriptions are never deleted.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -15,7 +15,7 @@ import { type Refused, reject } from "../rules/LicenseCommand.ts"
 type NamedBasis = Pick<NewLicenseBasis, "target" | "links" | "features">
 
 export interface NamedRecords {
-  /** The records that one of the requests names, or the refusal because one of them does not exist. */
+  /** The records that a request names, or the refusal of an unknown one. */
   of(input: NewLicenseInput): NamedBasis | Refused<"NOT_FOUND">
 }
 

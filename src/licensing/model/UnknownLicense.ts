@@ -1,4 +1,4 @@
-/** The refusal of requests that name no existing license. */
+/** The refusal of unknown license ids. */
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 
 /** The operations of licensed applications under /license. Under /licenses their names are taken for ids. */

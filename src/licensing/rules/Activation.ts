@@ -22,7 +22,7 @@ import { explain } from "./Explanation.ts"
 import { accept, type Needs, type Rule, reject } from "./LicenseCommand.ts"
 import { beginTerm } from "./Terms.ts"
 
-/** A device's "last seen" is written at most this often, so that a busy client does not cause a write per call. */
+/** The minimum interval between writes of a device's `last_seen_at`, so that not every call causes a write. */
 const seenEveryMillis = 1000
 
 export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
@@ -30,7 +30,7 @@ export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
   appVersion: binding.app_version
 })
 
-/** Carries the id for a device that may be new: rules generate no ids. */
+/** Contains the id for a new device, because rules generate no ids. */
 export interface ActivateCommand extends RuntimeCommand {
   readonly newDeviceId: string
 }
@@ -105,7 +105,7 @@ const activatedDevice = (
   }
 }
 
-/** The device after an answer to it, which promises it a whole interval; the same record if there is nothing to write. */
+/** The device after a response, which promises it a whole interval; the same record if nothing has to be written. */
 const seenDevice = (
   { policy }: LicenseView,
   device: DeviceRecord,
@@ -127,7 +127,7 @@ const seenDevice = (
   }
 }
 
-/** What decisions depend on changes the revision: names, and the due instant if the policy requires heartbeats. */
+/** Changes of names raise the revision; so does the due instant if the policy requires heartbeats. */
 const seenChanges = ({ license, policy }: LicenseView, device: DeviceRecord, seen: DeviceRecord): Changes => {
   if (seen === device) return {}
   const lowered = seen.due_at === undefined ? undefined : boundLoweredTo(license, seen.due_at)
@@ -149,7 +149,7 @@ export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveD
   }
 }
 
-/** Replies like `validate`, but writes nothing. */
+/** Like `validate`, without writing anything. */
 export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> = {
   name: "check",
   explain,
@@ -164,8 +164,8 @@ export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NO
 }
 
 /**
- * Gives a slot back. A slot that was taken can always be given back: the version and the kind of machine are not
- * checked, and the license may be suspended, expired or not started.
+ * Frees a slot. This is always possible: the version and the kind of machine are not checked, and the license may be
+ * suspended, expired or not started.
  */
 export const deactivate: Rule<
   RuntimeCommand,
@@ -194,7 +194,7 @@ export const deactivate: Rule<
     if (device.status !== "active" || !device.holds_slot) {
       return reject("DEVICE_STATE_CONFLICT", notActivated(device), { detail: device.status })
     }
-    // A device that also holds a floating seat stays active by it, and no longer has an activation that could lapse.
+    // With a floating seat the device stays active, and has no activation that could lapse.
     const holdsSeat = view.liveLeaseOf(device.id) !== undefined
     const deactivated: DeviceRecord = {
       ...device,
@@ -233,7 +233,7 @@ const deviceEvent = (
   metadata: { device_id: device.id, ...metadata }
 })
 
-/** A device that is active without an activation holds a floating seat. */
+/** An active device without an activation has a floating seat. */
 const notActivated = ({ status }: DeviceRecord): string =>
   status === "active"
     ? "The device has a floating seat and no activation: check the seat in instead."

@@ -1,4 +1,4 @@
-/** The limits of activations. A refusal by one is recorded as an event, at most once an hour for each license. */
+/** The limits of activations. An event records their refusals, at most once an hour for each license. */
 import type { Binding } from "../model/Binding.ts"
 import type { Changes, LicenseView } from "../model/LicenseRecords.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
@@ -50,10 +50,10 @@ const refuseLimit = (
     ...(wasLimitRecorded(view, now) ? undefined : { recorded: limitRecord(view, code, limit, now) })
   })
 
-/** At most one event in this time for each license: a client may retry without end. */
+/** The minimum interval between these events of a license, because clients may retry without end. */
 const limitRecordMillis = 3_600_000
 
-/** An instant in the future was stored before a clock was set back. */
+/** A future instant was stored before a clock was set back. */
 const wasLimitRecorded = ({ license: { activation_limit_recorded_at: last } }: LicenseView, now: number): boolean =>
   last !== undefined && Math.abs(now - last) < limitRecordMillis
 

@@ -1,4 +1,4 @@
-/** The events of the changes that the clock makes, for the license's actor and for the sweeps alike. */
+/** The events of changes by the clock, for the license's actor and for the sweeps. */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { LicenseStatus } from "../model/License.ts"
@@ -6,7 +6,6 @@ import type { Assignment, LeaseRecord } from "../model/LicenseRecords.ts"
 
 const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
-/** The events of a license that the clock moves through states. */
 export const statusEvents = (
   licenseId: string,
   passedStatuses: ReadonlyArray<LicenseStatus>
@@ -20,7 +19,6 @@ export const statusEvents = (
       metadata: { status: to }
     }))
 
-/** The event of an expired feature. */
 export const featureExpiredEvent = (
   licenseId: string,
   { expires_at, feature_code, feature_id }: Pick<Assignment, "feature_id" | "feature_code" | "expires_at">
@@ -35,7 +33,6 @@ export const featureExpiredEvent = (
   }
 })
 
-/** The event of a lapsed lease. */
 export const leaseExpiredEvent = (
   license_id: string,
   { id, device_id }: Pick<LeaseRecord, "id" | "device_id">
@@ -46,7 +43,7 @@ export const leaseExpiredEvent = (
   metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
 })
 
-/** The event of a lapsed activation. It does not concern a floating seat of the same device. */
+/** The event of a lapsed activation; the device may keep a floating seat. */
 export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEvent => ({
   event_type: "device.expired",
   resource_type: "device",

@@ -1,7 +1,7 @@
 /**
- * Offline entitlements: what an activated device may use while it cannot reach the service (docs/API.md, "Offline
- * envelopes"). The rule builds the payload. The runtime signs it and encrypts it with its signature for the holder of
- * the license key, and signs the resulting envelope.
+ * Entitlements for activated devices without a connection (docs/API.md, "Offline envelopes"). The rule builds the
+ * payload. The runtime signs it, encrypts it with its signature for the holder of the license key, and signs the
+ * envelope.
  */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { slackMillis } from "../../vendor/policies/Policy.ts"
@@ -39,10 +39,7 @@ export const issueOffline: Rule<
     if (!isActivated(view, device, now)) return refuseSeatHolder
     const offlineEnd = offlineEndsAt(view, now)
     const kept = keptUntil(device, offlineEnd)
-    const offline = {
-      offline_expires_at: formatTimestamp(offlineEnd),
-      binding_kind: device.binding_kind
-    }
+    const offline = { offline_expires_at: formatTimestamp(offlineEnd), binding_kind: device.binding_kind }
     return accept(
       {
         ...(view.policy.require_heartbeat ? { devices: [kept] } : { seen: kept }),
@@ -55,11 +52,7 @@ export const issueOffline: Rule<
           }
         ]
       },
-      (after) => ({
-        ...entitlementOf(after, kept, now, admitted.eligibility),
-        ...offline,
-        kind: "offline"
-      })
+      (after) => ({ ...entitlementOf(after, kept, now, admitted.eligibility), ...offline, kind: "offline" })
     )
   }
 }
@@ -74,11 +67,11 @@ const refuseSeatHolder = reject(
   "A floating seat ends without a heartbeat: activate the device first."
 )
 
-/** The end of offline use: after the days that hold for the license, never past the end of access. */
+/** The end of offline use: after the license's days, but not after the end of access. */
 const offlineEndsAt = ({ license, limits, policy }: LicenseView, now: number): number =>
   Math.min(now + limits.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
 
-/** The device keeps its slot as long as the envelope lasts. */
+/** The device keeps its slot until the envelope expires. */
 const keptUntil = (device: DeviceRecord, offlineEnd: number): DeviceRecord => {
   const offline_expires_at = Math.max(offlineEnd, device.offline_expires_at ?? 0)
   return { ...device, offline_expires_at, due_at: Math.max(device.due_at ?? 0, offline_expires_at + slackMillis) }
