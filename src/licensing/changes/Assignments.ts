@@ -6,7 +6,7 @@ import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
 import type { LicenseFeature } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
-import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt } from "../rules/Lifecycle.ts"
 
 /** Absent fields keep their value; null removes it. */
@@ -161,11 +161,6 @@ export const presentAssignment = (
 const assignmentEvent = (
   { license }: LicenseView,
   event_type: "license.feature_assigned" | "license.feature_removed",
-  assignment: Assignment,
+  { feature_code, feature_id }: Assignment,
   metadata: NewEvent["metadata"]
-): NewEvent => ({
-  event_type,
-  resource_type: "license",
-  resource_id: license.id,
-  metadata: { feature_id: assignment.feature_id, feature_code: assignment.feature_code, ...metadata }
-})
+) => licenseEvent(event_type, license.id, { feature_id, feature_code, ...metadata })

@@ -1,13 +1,12 @@
 /** The features that a license gets from its policy, at its creation and when it moves to another policy. */
 
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import type { changesOf } from "../../ledger/events/Changes.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
 import type { Assignment, LedgerEntry, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
 import { begunFeatures } from "../rules/Terms.ts"
 import { limitEntry, removalEntry } from "./Assignments.ts"
-
-const dayMillis = 86_400_000
 
 /**
  * The assignment of a feature that comes with a policy. Earlier consumption stays counted. The feature's days begin

@@ -3,9 +3,8 @@
  * old key becomes invalid with the commit, because every runtime command contains the digest of its key.
  */
 
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
-import { accept, type Rule } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Rule } from "../rules/LicenseCommand.ts"
 import { refuseRevoked } from "./Assignments.ts"
 
 export type RotateKeyCommand = Pick<LicenseRecord, "key_hash" | "license_key_prefix" | "license_key_last4">
@@ -20,15 +19,8 @@ export const rotateKey: Rule<RotateKeyCommand, LicenseSnapshot, "LICENSE_STATE_C
   }
 }
 
-export const keyRotatedEvent = (
-  license: LicenseRecord,
-  { license_key_prefix, license_key_last4 }: RotateKeyCommand
-): NewEvent => ({
-  event_type: "license.key_rotated",
-  resource_type: "license",
-  resource_id: license.id,
-  metadata: {
+export const keyRotatedEvent = (license: LicenseRecord, { license_key_prefix, license_key_last4 }: RotateKeyCommand) =>
+  licenseEvent("license.key_rotated", license.id, {
     license_key_prefix: { old: license.license_key_prefix, new: license_key_prefix },
     license_key_last4: { old: license.license_key_last4, new: license_key_last4 }
-  }
-})
+  })

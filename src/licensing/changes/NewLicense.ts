@@ -9,7 +9,7 @@ import type { LicenseCreate } from "../model/License.ts"
 import type { Assignment, FeatureRecord, LicenseRecord, TargetPolicy } from "../model/LicenseRecords.ts"
 import { limitNames } from "../model/Limits.ts"
 import { recordedAssignment } from "../model/RecordedAssignment.ts"
-import { type Refused, reject } from "../rules/LicenseCommand.ts"
+import { licenseEvent, type Refused, reject } from "../rules/LicenseCommand.ts"
 import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
 import { grantedFeature } from "./GrantedFeatures.ts"
 import type { RotateKeyCommand } from "./KeyRotation.ts"
@@ -127,15 +127,8 @@ const plainAssignment = (feature: FeatureRecord, now: number): Assignment =>
     now
   )
 
-const createdEvent = (
-  license: LicenseRecord,
-  license_type: string,
-  assignments: ReadonlyArray<Assignment>
-): NewEvent => ({
-  event_type: "license.created",
-  resource_type: "license",
-  resource_id: license.id,
-  metadata: {
+const createdEvent = (license: LicenseRecord, license_type: string, assignments: ReadonlyArray<Assignment>): NewEvent =>
+  licenseEvent("license.created", license.id, {
     product_id: license.product_id,
     policy_id: license.policy_id,
     license_type,
@@ -155,8 +148,7 @@ const createdEvent = (
             ...recordedAssignment(assignment)
           }))
         })
-  }
-})
+  })
 
 const recordedFields = [
   "customer_id",

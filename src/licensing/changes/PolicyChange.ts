@@ -15,7 +15,7 @@ import {
   snapshot,
   type TargetPolicy
 } from "../model/LicenseRecords.ts"
-import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
@@ -68,14 +68,7 @@ export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChan
         assignments: features.assignments,
         removedAssignments: features.removed,
         ledger: features.ledger,
-        events: [
-          {
-            event_type: "license.policy_changed",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { changes }
-          }
-        ]
+        events: [licenseEvent("license.policy_changed", view.license.id, { changes })]
       },
       snapshot
     )

@@ -2,7 +2,6 @@
 
 import { unknownId } from "../../contract/api/Failure.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { isResettable } from "../model/DeviceTransitions.ts"
 import type { LicenseTransfer } from "../model/License.ts"
 import {
@@ -13,7 +12,7 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import type { Limits } from "../model/Limits.ts"
-import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { endAll } from "../rules/Lifecycle.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { resetDevice } from "./DeviceActions.ts"
@@ -94,12 +93,11 @@ const transferredEvent = (
   { id }: LicenseRecord,
   changes: ReturnType<typeof changesOf> | undefined,
   devices_reset: number
-): NewEvent => ({
-  event_type: "license.transferred",
-  resource_type: "license",
-  resource_id: id,
-  metadata: { ...(changes && { changes }), ...(devices_reset > 0 && { devices_reset }) }
-})
+) =>
+  licenseEvent("license.transferred", id, {
+    ...(changes && { changes }),
+    ...(devices_reset > 0 && { devices_reset })
+  })
 
 const refuseUnknownCustomer = (
   view: LicenseView,

@@ -13,7 +13,7 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import { limitNames } from "../model/Limits.ts"
-import { accept, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { begunFeatures, changesOfBegun, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
@@ -82,14 +82,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
         },
         assignments: begun.map(({ after }) => after),
         entitlement: signedFields.some((field) => field in changes),
-        events: [
-          {
-            event_type: "license.updated",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { changes }
-          }
-        ]
+        events: [licenseEvent("license.updated", view.license.id, { changes })]
       },
       snapshot
     )

@@ -4,7 +4,7 @@
  * A result at other revisions is not used, because a failover could restore the state's revisions.
  */
 import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { makeBatcher } from "../../platform/postgres/driver/Batcher.ts"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
@@ -117,12 +117,10 @@ export class LicenseLookups extends Context.Service<
         return rows.map(deviceOf)
       }, Effect.orDie)
 
-      const activeContainerCount = Effect.fnUntraced(function* (licenseId: string) {
-        const [row] = yield* sql<{ readonly count: number }>`
+      const activeContainerCount = (licenseId: string) =>
+        countOf(sql`
           SELECT count(*) AS count FROM devices d
-          WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)} AND d.binding_kind = 'container'`
-        return row!.count
-      }, Effect.orDie)
+          WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)} AND d.binding_kind = 'container'`)
 
       const silentDevices = Effect.fnUntraced(function* (licenseId: string, lapsedBefore: number, from: number) {
         const ofLicense = sql`FROM devices d WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
@@ -157,23 +155,19 @@ export class LicenseLookups extends Context.Service<
         return { devices: rows.map(cachedDeviceOf), nextDueAt: later?.next ?? Number.POSITIVE_INFINITY }
       }, Effect.orDie)
 
-      const liveLeaseCount = Effect.fnUntraced(function* (licenseId: string) {
-        const [row] = yield* sql<{ readonly count: number }>`
-          SELECT count(*) AS count FROM leases WHERE license_id = ${licenseId} AND status = 'live'`
-        return row!.count
-      }, Effect.orDie)
+      const liveLeaseCount = (licenseId: string) =>
+        countOf(sql`
+          SELECT count(*) AS count FROM leases WHERE license_id = ${licenseId} AND status = 'live'`)
 
       const feature = Effect.fnUntraced(function* (featureId: string) {
         const [row] = yield* sql<FeatureRecord>`SELECT id, product_id, code, name FROM features WHERE id = ${featureId}`
         return row
       }, Effect.orDie)
 
-      const resettableCount = Effect.fnUntraced(function* (licenseId: string) {
-        const [row] = yield* sql<{ readonly count: number }>`
+      const resettableCount = (licenseId: string) =>
+        countOf(sql`
           SELECT count(*) AS count FROM devices
-          WHERE license_id = ${licenseId} AND listed_as = ANY(${columns.text(resettableListStatuses)})`
-        return row!.count
-      }, Effect.orDie)
+          WHERE license_id = ${licenseId} AND listed_as = ANY(${columns.text(resettableListStatuses)})`)
 
       const link = Effect.fnUntraced(function* (kind: LinkKind, id: string) {
         const [row] = yield* sql<Nullable<LinkRecord>>`SELECT ${sql.literal(linkColumns[kind])} WHERE id = ${id}`
@@ -209,6 +203,9 @@ export class LicenseLookups extends Context.Service<
     })
   )
 }
+
+const countOf = (rows: Statement.Statement<{ readonly count: number }>) =>
+  Effect.orDie(Effect.map(rows, ([row]) => row!.count))
 
 const lookupsWithRevisions =
   (sql: SqlClient.SqlClient) => (licenseId: string, lookups: ReadonlyArray<Effect.Effect<unknown>>) =>

@@ -2,14 +2,15 @@
 import { Effect } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { isResettable } from "../model/DeviceTransitions.ts"
-import type {
-  CountedUsage,
-  DeviceRecord,
-  FeatureRecord,
-  LeaseRecord,
-  LinkRecord,
-  Revisions,
-  TargetPolicy
+import {
+  type CountedUsage,
+  type DeviceRecord,
+  type FeatureRecord,
+  type LeaseRecord,
+  type LinkRecord,
+  linkKinds,
+  type Revisions,
+  type TargetPolicy
 } from "../model/LicenseRecords.ts"
 import type { Needs, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
@@ -33,26 +34,16 @@ export interface Prefetched {
   readonly isCurrent?: boolean
 }
 
-interface Found extends Prefetched {
-  readonly counted: Map<string, CountedUsage>
-  readonly features: Map<string, FeatureRecord>
-  readonly policies: Map<string, TargetPolicy>
-  versions: Prefetched["versions"]
-  readonly endedLeases: Map<string, LeaseRecord>
-  links: Prefetched["links"]
-  otherResettable: number
-  isCurrent?: boolean
-}
+type Found = { -readonly [K in keyof Prefetched]: Prefetched[K] } & ReturnType<typeof emptyMaps>
 
-const emptyFound = (): Found => ({
-  counted: new Map(),
-  features: new Map(),
-  policies: new Map(),
-  versions: undefined,
-  endedLeases: new Map(),
-  links: [],
-  otherResettable: 0
+const emptyMaps = () => ({
+  counted: new Map<string, CountedUsage>(),
+  features: new Map<string, FeatureRecord>(),
+  policies: new Map<string, TargetPolicy>(),
+  endedLeases: new Map<string, LeaseRecord>()
 })
+
+const emptyFound = (): Found => ({ ...emptyMaps(), versions: undefined, links: [], otherResettable: 0 })
 
 export const nothingPrefetched: Prefetched = emptyFound()
 
@@ -267,5 +258,3 @@ const addFetches = (
     })
   }
 }
-
-const linkKinds = ["customer", "order", "subscription"] as const

@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { IfMatch } from "../../access/preconditions/RecordTag.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
-import { limitDefault, newestFirst, type Page, type PageRequest } from "../../contract/api/Paging.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../contract/api/Paging.ts"
 import { after } from "../../platform/postgres/queries/Sql.ts"
 import * as Assignments from "../changes/Assignments.ts"
 import { rotateKey } from "../changes/KeyRotation.ts"
@@ -85,7 +85,8 @@ export class Licenses extends Context.Service<
               a.max_consumptions, a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${id}
           ) AS assignment WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-        return assignmentPage(rows, limit)
+        const page = pageOf(rows, limit)
+        return { ...page, items: page.items.map((row) => Assignments.presentAssignment(row.license_id, row)) }
       })
 
       const newKey = Effect.map(
@@ -136,12 +137,3 @@ const present = (snapshot: LicenseSnapshot) =>
   Effect.map(Clock.currentTimeMillis, (now) => presentSnapshot(snapshot, now))
 
 type AssignmentRow = Nullable<Omit<Assignment, "expiry_recorded">> & LicenseOwned
-
-const assignmentPage = (rows: ReadonlyArray<AssignmentRow>, limit: number): Page<LicenseFeature> => {
-  const items = rows.slice(0, limit)
-  const last = items.at(-1)
-  const page = items.map((row) => Assignments.presentAssignment(row.license_id, row))
-  return rows.length > limit && last !== undefined
-    ? { items: page, next: { sort: newestFirst, value: String(last.created_at), id: last.feature_id } }
-    : { items: page }
-}

@@ -8,7 +8,13 @@ import { unknownId } from "../../contract/api/Failure.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { NewLicenseBasis, NewLicenseInput } from "../changes/NewLicense.ts"
-import type { FeatureRecord, LinkKind, LinkRecord, TargetPolicy } from "../model/LicenseRecords.ts"
+import {
+  type FeatureRecord,
+  type LinkKind,
+  type LinkRecord,
+  linkKinds,
+  type TargetPolicy
+} from "../model/LicenseRecords.ts"
 import { readTargetPolicies } from "../rows/TargetPolicies.ts"
 import { type Refused, reject } from "../rules/LicenseCommand.ts"
 
@@ -85,8 +91,6 @@ const namedRecordsOf = (
     }
   }
 }
-
-const linkKinds = ["customer", "order", "subscription"] as const
 
 const unknownRecord = (noun: "product" | "policy" | LinkKind, id: string) =>
   reject("NOT_FOUND", unknownId(noun, id), { detail: `${noun}_id` })

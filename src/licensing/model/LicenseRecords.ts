@@ -173,7 +173,8 @@ export interface TargetPolicy {
   readonly features: ReadonlyArray<PolicyFeatureRecord>
 }
 
-export type LinkKind = "customer" | "order" | "subscription"
+export const linkKinds = ["customer", "order", "subscription"] as const
+export type LinkKind = (typeof linkKinds)[number]
 
 /** A record that a command links to. */
 export interface LinkRecord {

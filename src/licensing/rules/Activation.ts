@@ -19,7 +19,7 @@ import {
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, type Needs, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Needs, type Rule, reject } from "./LicenseCommand.ts"
 import { beginTerm } from "./Terms.ts"
 
 /** The minimum interval between writes of a device's `last_seen_at`, so that not every call causes a write. */
@@ -49,14 +49,15 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     }
     const refused = refuseFull(view, command.binding, now)
     if (refused !== undefined) return refused
-    const activated = activatedDevice(view, device, command, now)
+    const due_at = dueAfterContact(view.policy, device ?? {}, now)
+    const activated = boundDevice(device, command, { holds_slot: true, activated_at: now, due_at }, now)
     const begun = beginTerm(view, now)
     return accept(
       {
         license: {
           active_device_count: view.license.active_device_count + 1,
           times_activated: view.license.times_activated + 1,
-          ...boundLoweredTo(view.license, activated.due_at),
+          ...boundLoweredTo(view.license, due_at),
           ...begun?.license,
           updated_at: now
         },
@@ -77,27 +78,26 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
   }
 }
 
-const activatedDevice = (
-  view: LicenseView,
+/** The device of a command, new or known, with its activation or seat. */
+export const boundDevice = (
   existing: DeviceRecord | undefined,
-  command: ActivateCommand,
+  { binding, newDeviceId }: ActivateCommand,
+  taken: Pick<DeviceRecord, "holds_slot" | "activated_at" | "due_at">,
   now: number
-): DeviceRecord & { readonly due_at: number } => {
-  const { kind, key, hash, redacted: _, app_version: __, ...described } = command.binding
+): DeviceRecord => {
+  const { kind, key, hash, redacted: _, app_version: __, ...described } = binding
   return {
-    id: existing?.id ?? command.newDeviceId,
+    id: existing?.id ?? newDeviceId,
     binding_kind: kind,
     binding_key: key,
     binding_hash: existing?.binding_hash ?? hash(),
     ...described,
-    ...namesOf(existing, command.binding),
+    ...namesOf(existing, binding),
     status: "active",
-    holds_slot: true,
-    activated_at: now,
     first_seen_at: existing?.first_seen_at ?? now,
     last_seen_at: now,
     last_validated_at: existing?.last_validated_at,
-    due_at: dueAfterContact(view.policy, existing ?? {}, now),
+    ...taken,
     offline_expires_at: existing?.offline_expires_at,
     metadata: existing?.metadata ?? {},
     created_at: existing?.created_at ?? now,
@@ -226,12 +226,7 @@ const deviceEvent = (
   event_type: "license.activated" | "license.deactivated",
   device: DeviceRecord,
   metadata: NewEvent["metadata"]
-): NewEvent => ({
-  event_type,
-  resource_type: "license",
-  resource_id: view.license.id,
-  metadata: { device_id: device.id, ...metadata }
-})
+) => licenseEvent(event_type, view.license.id, { device_id: device.id, ...metadata })
 
 /** An active device without an activation has a floating seat. */
 const notActivated = ({ status }: DeviceRecord): string =>

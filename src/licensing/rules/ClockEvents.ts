@@ -3,6 +3,7 @@ import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { Assignment, LeaseRecord } from "../model/LicenseRecords.ts"
+import { licenseEvent } from "./LicenseCommand.ts"
 
 const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
@@ -12,26 +13,17 @@ export const statusEvents = (
 ): ReadonlyArray<NewEvent> =>
   passedStatuses
     .filter((to) => to === "grace_period" || to === "expired")
-    .map((to) => ({
-      event_type: statusEventTypes[to],
-      resource_type: "license",
-      resource_id: licenseId,
-      metadata: { status: to }
-    }))
+    .map((to) => licenseEvent(statusEventTypes[to], licenseId, { status: to }))
 
 export const featureExpiredEvent = (
   licenseId: string,
   { expires_at, feature_code, feature_id }: Pick<Assignment, "feature_id" | "feature_code" | "expires_at">
-): NewEvent => ({
-  event_type: "license.feature_expired",
-  resource_type: "license",
-  resource_id: licenseId,
-  metadata: {
+): NewEvent =>
+  licenseEvent("license.feature_expired", licenseId, {
     feature_id,
     feature_code,
     ...(expires_at === undefined ? undefined : { expires_at: formatTimestamp(expires_at) })
-  }
-})
+  })
 
 export const leaseExpiredEvent = (
   license_id: string,

@@ -10,7 +10,7 @@ import { runtimeNeeds } from "./Activation.ts"
 import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
 import { entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 
 export interface ConsumeCommand extends RuntimeCommand {
   readonly feature_code: string
@@ -138,11 +138,8 @@ const thresholdEvents = (
   const after = before + command.amount
   const quota = assignment.max_consumptions
   if (quota === undefined || after < quota * thresholdShare) return noEvents
-  const event = (event_type: NewEvent["event_type"]): NewEvent => ({
-    event_type,
-    resource_type: "license",
-    resource_id: view.license.id,
-    metadata: {
+  const event = (event_type: NewEvent["event_type"]) =>
+    licenseEvent(event_type, view.license.id, {
       feature_id: assignment.feature_id,
       feature_code: assignment.feature_code,
       amount: command.amount,
@@ -150,8 +147,7 @@ const thresholdEvents = (
       balance_after: after,
       max_after: quota,
       device_id: device.id
-    }
-  })
+    })
   const crosses = (threshold: number) => before < threshold && after >= threshold
   return [
     ...(crosses(quota * thresholdShare) ? [event("usage.threshold_reached")] : []),

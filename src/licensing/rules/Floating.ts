@@ -4,10 +4,9 @@
  * rule, so a lapsed lease takes no seat. Every change is fenced, so there are never more leases than seats.
  */
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
-import { namesOf } from "../model/DeviceNames.ts"
 import type { DeviceRecord, LeaseRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"
 import type { FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
-import { runtimeNeeds } from "./Activation.ts"
+import { boundDevice, runtimeNeeds } from "./Activation.ts"
 import {
   type AdmissionCode,
   admit,
@@ -92,26 +91,9 @@ const refuseFull = (seats: number, used: number): Refused<"FLOATING_LIMIT_REACHE
 
 /** The device with the seat. An existing activation continues. */
 const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
-  const { kind, key, hash, redacted: _, app_version: __, ...description } = command.binding
-  return {
-    id: existing?.id ?? command.newDeviceId,
-    binding_kind: kind,
-    binding_key: key,
-    binding_hash: existing?.binding_hash ?? hash(),
-    ...description,
-    ...namesOf(existing, command.binding),
-    status: "active",
-    holds_slot: existing?.holds_slot ?? false,
-    activated_at: existing === undefined ? undefined : activationBeside(existing),
-    first_seen_at: existing?.first_seen_at ?? now,
-    last_seen_at: now,
-    last_validated_at: existing?.last_validated_at,
-    due_at: existing?.due_at,
-    offline_expires_at: existing?.offline_expires_at,
-    metadata: existing?.metadata ?? {},
-    created_at: existing?.created_at ?? now,
-    updated_at: now
-  }
+  const { due_at, holds_slot = false } = existing ?? {}
+  const activated_at = existing === undefined ? undefined : activationBeside(existing)
+  return boundDevice(existing, command, { holds_slot, activated_at, due_at }, now)
 }
 
 const seatedAgain = (device: DeviceRecord, now: number): DeviceRecord => ({

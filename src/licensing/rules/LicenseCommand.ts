@@ -7,6 +7,7 @@
 import type { Actor } from "../../access/CurrentActor.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { RefusalFacts } from "../../contract/api/RefusalFacts.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "../model/LicenseRecords.ts"
 
 /** The actor and request of a command, as recorded in its events and ledger rows. */
@@ -83,3 +84,9 @@ export const reject = <const C extends Code>(
   message: string,
   options?: Pick<Refused<C>, "detail" | "recorded" | "facts" | "isTemporary">
 ): Refused<C> => ({ accepted: false, code, message, ...options })
+
+export const licenseEvent = (
+  event_type: NewEvent["event_type"],
+  licenseId: string,
+  metadata: NewEvent["metadata"]
+): NewEvent => ({ event_type, resource_type: "license", resource_id: licenseId, metadata })

@@ -3,6 +3,7 @@
  * read or used, so a late sweep never causes a wrong result.
  */
 
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { DeviceStatus } from "../model/Device.ts"
@@ -19,10 +20,8 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import { deviceExpiredEvent, featureExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
-import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
 import { renewable } from "./Terms.ts"
-
-const dayMillis = 86_400_000
 
 type LicenseTerm = Pick<LicenseRecord, "status" | "expires_at">
 type PolicyGrace = Pick<PolicyRecord, "grace_period_days">
@@ -247,14 +246,7 @@ const transition = (
         ...rest,
         license: { ...license, status, updated_at: now },
         entitlement: true,
-        events: [
-          {
-            event_type: eventType,
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { status: { old: from, new: status } }
-          }
-        ]
+        events: [licenseEvent(eventType, view.license.id, { status: { old: from, new: status } })]
       },
       snapshot
     )

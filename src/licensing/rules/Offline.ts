@@ -3,7 +3,7 @@
  * payload. The runtime signs it, encrypts it with its signature for the holder of the license key, and signs the
  * envelope.
  */
-import { formatTimestamp } from "../../contract/api/Timestamp.ts"
+import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { slackMillis } from "../../vendor/policies/Policy.ts"
 import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { OfflineEntitlement } from "../model/Payloads.ts"
@@ -18,10 +18,8 @@ import {
 } from "./Admission.ts"
 import { entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { accessEndsAt } from "./Lifecycle.ts"
-
-const dayMillis = 86_400_000
 
 export const issueOffline: Rule<
   RuntimeCommand,
@@ -44,12 +42,11 @@ export const issueOffline: Rule<
       {
         ...(view.policy.require_heartbeat ? { devices: [kept] } : { seen: kept }),
         events: [
-          {
-            event_type: "license.offline_issued",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { device_id: device.id, ...command.binding.redacted(), ...offline }
-          }
+          licenseEvent("license.offline_issued", view.license.id, {
+            device_id: device.id,
+            ...command.binding.redacted(),
+            ...offline
+          })
         ]
       },
       (after) => ({ ...entitlementOf(after, kept, now, admitted.eligibility), ...offline, kind: "offline" })

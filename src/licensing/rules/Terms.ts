@@ -2,14 +2,12 @@
  * The valid dates for each license type, and the terms of policies: a license without a given expiry gets one at its
  * creation or with its first use.
  */
-import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
+import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import type { Assignment, LicenseRecord, LicenseView, PolicyRecord } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
-import { type Refused, reject } from "./LicenseCommand.ts"
-
-const dayMillis = 86_400_000
+import { licenseEvent, type Refused, reject } from "./LicenseCommand.ts"
 
 /** The dates of a license, and the days of a term that begins with its first use. */
 export type Terms = Pick<LicenseRecord, "starts_at" | "expires_at" | "maintenance_expires_at" | "term_days">
@@ -122,16 +120,11 @@ export const beginTerm = (view: LicenseView, now: number): BegunTerm | undefined
   return {
     license: { ...(expires_at === undefined ? undefined : { expires_at, term_days: undefined }), updated_at: now },
     assignments: features.map(({ after }) => after),
-    event: {
-      event_type: "license.updated",
-      resource_type: "license",
-      resource_id: view.license.id,
-      metadata: {
-        changes: {
-          ...(expires_at === undefined ? undefined : { expires_at: { old: null, new: formatTimestamp(expires_at) } }),
-          ...changesOfBegun(features)
-        }
+    event: licenseEvent("license.updated", view.license.id, {
+      changes: {
+        ...(expires_at === undefined ? undefined : { expires_at: { old: null, new: formatTimestamp(expires_at) } }),
+        ...changesOfBegun(features)
       }
-    }
+    })
   }
 }

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { formatTimestamp } from "../../contract/api/Timestamp.ts"
+import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
@@ -13,6 +13,7 @@ import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { clockLag } from "../rows/LicenseRows.ts"
 import { statusEvents } from "../rules/ClockEvents.ts"
+import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
@@ -20,8 +21,6 @@ import { makePasses } from "./SweepBatches.ts"
 const noticeDays = [1, 3, 7] as const
 /** Means "no notice yet" in the index of notices. */
 const noNotice = 8
-const dayMillis = 86_400_000
-
 type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number; readonly policy_revision: number }
 
@@ -222,10 +221,7 @@ const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
     .filter((days) => days >= reached && days < row.last_notice_days)
     .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
     .toReversed()
-    .map((days) => ({
-      event_type: "license.expiring",
-      resource_type: "license",
-      resource_id: row.id,
-      metadata: { days_before: days, expires_at: formatTimestamp(row.expires_at) }
-    }))
+    .map((days) =>
+      licenseEvent("license.expiring", row.id, { days_before: days, expires_at: formatTimestamp(row.expires_at) })
+    )
 }
