@@ -5,7 +5,7 @@
 import { Effect, Fiber } from "effect"
 import { openSession, Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
-import { isContended } from "../../platform/postgres/queries/Sql.ts"
+import { unlessContended } from "../../platform/postgres/queries/Sql.ts"
 import { patiently } from "../../platform/workers/PassHeartbeat.ts"
 import { inShortLocks, type PartitionSession } from "./PartitionSession.ts"
 
@@ -78,13 +78,12 @@ export const validate = Effect.fnUntraced(function* (
     }
   })
   const watching = yield* Effect.forkChild(watch)
-  yield* values("BEGIN")
-  const isValid = yield* values("SELECT set_config('lock_timeout', '0', true)").pipe(
-    Effect.andThen(patiently(values(`ALTER TABLE ${name} VALIDATE CONSTRAINT ${name}_end`))),
-    Effect.andThen(values("COMMIT")),
-    Effect.as(true),
-    Effect.tapError(() => values("ROLLBACK")),
-    Effect.catchIf(isContended, () => Effect.succeed(false))
+  const isValid = yield* unlessContended(
+    values,
+    Effect.andThen(
+      values("SELECT set_config('lock_timeout', '0', true)"),
+      patiently(values(`ALTER TABLE ${name} VALIDATE CONSTRAINT ${name}_end`))
+    )
   )
   yield* Fiber.interrupt(watching)
   if (!isValid) yield* dropPlan(session, name)

@@ -7,7 +7,7 @@ import { Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import { openSession, Postgres, type ServerSession } from "../../platform/postgres/driver/Postgres.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
-import { isContended } from "../../platform/postgres/queries/Sql.ts"
+import { unlessContended } from "../../platform/postgres/queries/Sql.ts"
 import { sendHeartbeat } from "../../platform/workers/PassHeartbeat.ts"
 
 /** Shorter than the 250 ms after which a commit stops waiting for a lock. */
@@ -51,14 +51,7 @@ export const inShortLocks = Effect.fnUntraced(function* <R>(
     yield* values("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMillis)])
   })
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    yield* values("BEGIN")
-    const isDone = yield* Effect.andThen(reserve, transaction).pipe(
-      Effect.andThen(values("COMMIT")),
-      Effect.as(true),
-      Effect.tapError(() => values("ROLLBACK")),
-      Effect.catchIf(isContended, () => Effect.succeed(false))
-    )
-    if (isDone) return true
+    if (yield* unlessContended(values, Effect.andThen(reserve, transaction))) return true
     yield* sendHeartbeat
     yield* pauseFor(pauseMillis)
   }

@@ -1,7 +1,7 @@
 /**
- * The epoch of this node: the name under which its journals commit. Another node can retire an epoch in the database; no
- * group of that epoch can commit afterwards. The node detects this at its next group and takes a new epoch. What must
- * stay true: decisions of a retired epoch are never committed in a later one.
+ * The epoch of this node: the name under which its journals commit. Another node can retire an epoch in the database;
+ * no group of that epoch can commit afterwards. The node detects this at its next group and takes a new epoch. What
+ * must stay true: decisions of a retired epoch are never committed in a later one.
  */
 import { Effect, Random } from "effect"
 import { SqlError } from "effect/sql"
