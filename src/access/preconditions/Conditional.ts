@@ -15,7 +15,5 @@ export const ifMatchPattern = String.raw`^(\*|${tag}([ \t]*,[ \t]*${tag})*)$`
 /** On the operations that take If-Match. */
 export class Conditional extends HttpApiMiddleware.Service<Conditional>()(
   "licensing/access/preconditions/Conditional",
-  {
-    error: failures("BAD_REQUEST", "CONFLICT")
-  }
+  { error: failures("BAD_REQUEST", "CONFLICT") }
 ) {}

@@ -14,6 +14,8 @@ const shape = new RegExp(
 export const earliest = -62_135_596_800_000
 export const latest = 253_402_300_799_999
 
+export const dayMillis = 86_400_000
+
 /** Milliseconds since the epoch, or undefined if the text is not an RFC 3339 date-time between the years 1 and 9999 in UTC. */
 export const parseTimestamp = (text: string): number | undefined => {
   const parts = shape.exec(text)
@@ -45,7 +47,6 @@ export const formatTimestamp = (millis: number): string => {
   return `${dayTexts[slot]}${hours}:${minutes}:${seconds}.${thousandths[ofDay % 1000]}`
 }
 
-const dayMillis = 86_400_000
 /** A power of two; nearly three years of consecutive days. */
 const daysCached = 1024
 const dayNumbers = new Float64Array(daysCached).fill(Number.NaN)

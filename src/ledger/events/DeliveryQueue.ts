@@ -1,29 +1,29 @@
 /**
- * Queues deliveries of events: the statement that writes events also writes their deliveries. An endpoint gets every event that
- * follows, by sequence number, the change that subscribed the endpoint to it; concurrent transactions do not break this.
+ * Queues deliveries: the statement that writes events also writes their deliveries. What must stay true: an endpoint
+ * gets all events with higher sequence numbers than the change of its subscriptions.
  *
- * The statement takes its snapshot of the endpoints before it gets the lock of the event counter's row. A change of an
- * endpoint's subscriptions raises `webhooks_revision` under that lock. So the statement detects an outdated snapshot, and a
- * second statement, which runs under the lock, adds the missing deliveries.
+ * The statement takes its snapshot of the endpoints before it gets the lock of the event counter's row. A change of
+ * subscriptions raises `webhooks_revision` under that lock. So the statement detects an outdated snapshot, and a second
+ * statement under the lock adds the missing deliveries.
  */
 import type { SqlClient } from "effect/sql"
 import { waitsForLog } from "../../platform/postgres/queries/Sql.ts"
 
-/** Whether an endpoint is subscribed to an event: its list of types is empty, or has this type or all of its noun. */
+/** Whether the endpoint's list of types is empty, or contains the event's type or all types of its noun. */
 const isSubscribed = (sql: SqlClient.SqlClient) => sql`
   endpoint.is_active AND (endpoint.event_types = '{}'
     OR endpoint.event_types && ARRAY[event.event_type, split_part(event.event_type, '.', 1) || '.*'])`
 
 const columns = "(endpoint_id, sequence, due_at, created_at)"
 
-/** Inserts the deliveries of the rows of `event` (sequence, event_type, created_at). Returns a row for each. */
+/** Inserts the deliveries of the rows of `event` (sequence, event_type, created_at). */
 export const deliveryRows = (sql: SqlClient.SqlClient) => sql`
   INSERT INTO webhook_deliveries ${sql.literal(columns)}
   SELECT endpoint.id, event.sequence, event.created_at, event.created_at
   FROM event JOIN webhook_endpoints endpoint ON ${isSubscribed(sql)}
   RETURNING sequence`
 
-/** Inserts the deliveries of events that are written already, without those that exist. */
+/** Inserts the missing deliveries of written events. */
 export const missingDeliveries = (sql: SqlClient.SqlClient, after: number, upTo: number) => sql`
   INSERT INTO webhook_deliveries ${sql.literal(columns)}
   SELECT endpoint.id, event.sequence, event.created_at, event.created_at
@@ -31,6 +31,6 @@ export const missingDeliveries = (sql: SqlClient.SqlClient, after: number, upTo:
   WHERE event.sequence > ${after} AND event.sequence <= ${upTo}
   ON CONFLICT DO NOTHING`
 
-/** Signals a change of subscriptions to all appending transactions. Runs after the change and before its event. */
+/** Signals a change of subscriptions to all appending transactions. Run it after the change and before its event. */
 export const subscriptionsChanged = (sql: SqlClient.SqlClient) =>
   waitsForLog(sql`UPDATE event_sequence SET webhooks_revision = webhooks_revision + 1`)

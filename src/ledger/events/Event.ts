@@ -1,4 +1,4 @@
-/** An event of the audit feed. Sensitive runtime binding values are redacted before they are stored. */
+/** An event of the audit feed. Values that identify machines are redacted before they are stored. */
 import { Schema } from "effect"
 import { PositiveCount } from "../../contract/api/Int64.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
@@ -16,7 +16,7 @@ export const Event = Schema.Struct({
   resource_type: Schema.String,
   metadata: Schema.Record(Schema.String, Schema.Json),
   created_at: Timestamp,
-  // The contract has it optional; every event that the service records has it, so deliveries require it.
+  // Optional in the contract only: all recorded events have it.
   resource_id: Schema.optionalKey(Schema.String),
   ip_address: Schema.optionalKey(Schema.String)
 }).annotate({ identifier: "Event" })

@@ -1,8 +1,8 @@
 /**
- * Appends to the event log. An event is written in the transaction of the change that it records, so both commit together or
- * not at all. A transaction locks the single counter row last. This makes the sequence gapless and commit-ordered over all
- * nodes: after a reader has seen n, no lower number appears. Webhook deliveries are written with the event. A consumption is
- * written once, as a row of the usage ledger; the view `events` contains it as an event.
+ * Appends to the event log. An event is written in the transaction of its change. A transaction locks the single
+ * counter row last. This makes the sequence gapless and commit-ordered over all nodes: after a reader has seen n, no
+ * lower number appears. Webhook deliveries are written with the event. A consumption is only written as a row of the
+ * usage ledger; the view `events` contains it as an event.
  */
 import { Clock, Context, Effect, Latch, Layer, type Schema } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
@@ -14,7 +14,7 @@ import { concurrentChange, waitsForLog } from "../../platform/postgres/queries/S
 import { deliveryRows, missingDeliveries } from "./DeliveryQueue.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
-/** An event as a service appends it; the log adds actor, time and request. */
+/** An event without actor, time and request, which the log adds. */
 export interface NewEvent {
   readonly event_type: EventType
   readonly resource_type: ResourceType
@@ -23,7 +23,7 @@ export interface NewEvent {
   readonly metadata: { readonly [key: string]: Schema.Json }
 }
 
-/** A complete event without its sequence number. */
+/** A complete event except its sequence number. */
 export interface EventRow extends NewEvent {
   readonly actor_type: string
   readonly actor_id: string
@@ -31,7 +31,7 @@ export interface EventRow extends NewEvent {
   readonly created_at: number
 }
 
-/** A complete row of the usage ledger without its sequence numbers. A consumption is also the event `usage.consumed`. */
+/** A complete row of the usage ledger except its sequence numbers. A consumption is also the event `usage.consumed`. */
 export interface UsageRow {
   readonly license_id: string
   readonly feature_id: string
@@ -46,18 +46,18 @@ export interface UsageRow {
   readonly actor_id: string
   readonly request_id: string
   readonly occurred_at: number
-  /** The feature's code at the time of a consumption, and the client's address. Only in the event. */
+  /** Only in the event of a consumption, as is `ip_address`. */
   readonly feature_code?: string | undefined
   readonly ip_address?: string | undefined
 }
 
-/** An entry to append. Events are numbered in the order of entries. */
+/** Events are numbered in the order of entries. */
 export type Entry = EventRow | UsageRow
 
 export const isUsage = (entry: Entry): entry is UsageRow => "action" in entry
 
 interface Appended {
-  /** Whether deliveries were written; then the caller opens `deliveriesQueued` after its commit. */
+  /** Whether deliveries were written. Then the caller opens `deliveriesQueued` after its commit. */
   readonly queued: boolean
   /** How long other transactions held the counter. */
   readonly waitedMillis: number
@@ -66,18 +66,15 @@ interface Appended {
 export class EventLog extends Context.Service<
   EventLog,
   {
-    /** Appends within the running transaction. The caller takes all other locks before: the counter's row is locked last. */
+    /** Appends within the running transaction. The caller must take all other locks before. */
     append(...events: ReadonlyArray<NewEvent>): Effect.Effect<void>
-    /** Appends entries that have actor and time already, for many requests at once. Waits for locks as its connection does. */
+    /** Appends entries with actor and time, for many requests at once. The connection limits the wait for locks. */
     appendRows(entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError>
-    /** The same on a connection for commits, which waits for the counter longer than for a license. */
+    /** The same on a connection for commits, which waits longer for the counter than for a license. */
     appendInCommit(entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError>
-    /**
-     * The same in one statement, for a commit that reads no results before its end. It fails if webhook endpoints change
-     * concurrently.
-     */
+    /** The same in one statement, for pipelined commits. Fails if webhook endpoints change meanwhile. */
     appendAtOnce(entries: ReadonlyArray<Entry>): Effect.Effect<Appended, SqlError.SqlError>
-    /** Opened when this node has committed webhook deliveries; the delivery worker closes it. */
+    /** Opened after this node has committed webhook deliveries. The delivery worker closes it. */
     readonly deliveriesQueued: Latch.Latch
   }
 >()("licensing/ledger/events/EventLog") {
@@ -133,7 +130,7 @@ export class EventLog extends Context.Service<
   )
 }
 
-/** Entries by table, each with its ordinal among the events; a ledger row that is not an event has none. */
+/** Entries by table, each with its ordinal among the events. Ledger rows that are no events have none. */
 interface Numbered {
   readonly events: ReadonlyArray<EventRow>
   readonly eventOrdinals: ReadonlyArray<number>
@@ -166,9 +163,9 @@ const numbered = (entries: ReadonlyArray<Entry>): Numbered => {
 type CounterOf = (sql: SqlClient.SqlClient, rows: Numbered) => Statement.Fragment
 
 /**
- * How long a commit waits for the counter, which one transaction after the other holds until its own commit is done: on all nodes,
- * and with a synchronous standby for at least a round trip to it. PostgreSQL may wait twice for so long, for its place in the queue and
- * for the row, and both must take less than it gives to the whole transaction.
+ * How long a commit waits for the counter, which other transactions of all nodes hold until the end of their commits,
+ * with a synchronous standby for at least a round trip. PostgreSQL may wait twice, for its place in the queue and for
+ * the row. Both together must take less than its time limit for the transaction.
  */
 const counterWaitMillis = 800
 
@@ -218,7 +215,6 @@ const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usageOrdinals }: Num
 interface Written {
   /** The sequence number before the first of the events. */
   readonly base: number
-  /** The number of deliveries written. */
   readonly queued: number
   /** Whether the statement's snapshot of the endpoints was up to date. */
   readonly current: boolean
@@ -236,8 +232,8 @@ const changes = (sql: SqlClient.SqlClient, rows: Numbered, counter: CounterOf) =
     delivery AS (${deliveryRows(sql)})`
 }
 
-// The update returns the counter's row under the lock; `seen` is the same row in the statement's snapshot. Every writer of every
-// node waits for the counter, so from here on the transaction may not be idle for long.
+// The update returns the counter's row under the lock; `seen` is the same row in the statement's snapshot. All writers
+// of all nodes wait for the counter, so the transaction must not be idle for long afterwards.
 const insert = (sql: SqlClient.SqlClient, rows: Numbered, counter: CounterOf, holdLimit: number) => sql<Written>`
   WITH ${changes(sql, rows, counter)}
   SELECT counter.base, (SELECT count(*) FROM delivery) AS queued,

@@ -61,7 +61,6 @@ export const eventTypes = [
 
 export type EventType = (typeof eventTypes)[number]
 
-/** The resource types of events. */
 export type ResourceType =
   | "product"
   | "policy"

@@ -1,7 +1,4 @@
-/**
- * Reads the event log in pages by sequence number. The sequence is gapless and events never change, so a page that was read
- * never changes, except that the erasure of a customer removes its values.
- */
+/** Reads the event log in pages by sequence number. Only the erasure of a customer changes a page later. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentProducts } from "../../access/CurrentActor.ts"
@@ -11,12 +8,10 @@ import { removedEvents } from "../partitions/Removed.ts"
 import { type AuditActorType, Event } from "./Event.ts"
 import { isEventOf } from "./OwnEvents.ts"
 
-/** The columns of the view `events` that an event has. */
 export const eventColumns = Object.keys(Event.fields).join(", ")
 
-/** Events that a scan for a token of some products reads: some milliseconds. */
+/** Events in one scan for a token of some products: some milliseconds. */
 const scanRows = 800
-/** Scans for one page. */
 const scansMax = 10
 
 const decodeEvents = decodeRows(Event)
@@ -34,7 +29,7 @@ interface EventFilter {
 export class Events extends Context.Service<
   Events,
   {
-    /** Newest first. A page of a token for some products that is not full is the last one only if it has no `next`. */
+    /** Newest first. With a token for some products, a page before the last may not be full. */
     list(filter: EventFilter): Effect.Effect<Page<Event, number>>
   }
 >()("licensing/ledger/events/Events") {
@@ -43,7 +38,7 @@ export class Events extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
 
-      /** On the last page, up to which number events were removed. */
+      /** For the last page: the number up to which events were removed. */
       const removed = Effect.map(removedEvents(sql), (removedTo) => (removedTo === undefined ? {} : { removedTo }))
 
       /** The newest events below the cursor that match the filter. */
@@ -53,8 +48,8 @@ export class Events extends Context.Service<
         ORDER BY sequence DESC LIMIT ${limit + 1}`
 
       /**
-       * The same, but reads the sequence numbers first, from the index of a column with few values. For whole rows the planner would
-       * rather walk all events, in search of a value that may occur in old events only.
+       * The same, but reads the sequence numbers first, from the index of a column with few values. For whole rows
+       * PostgreSQL would scan all events for a value that may occur only in old ones.
        */
       const newestByIndex = (filter: EventFilter) => sql`
         SELECT event.* FROM (${newest("sequence", filter)}) AS numbers CROSS JOIN LATERAL (
@@ -62,7 +57,7 @@ export class Events extends Context.Service<
         ) AS event
         ORDER BY numbers.sequence DESC`
 
-      /** The rows of a page, one more to show that another follows. */
+      /** The rows of a page, and one more row if there is a next page. */
       const select = (query: EventFilter) => {
         const { limit: _, cursor: __, ...filter } = query
         const [column, ...others] = Object.keys(filter)
@@ -70,7 +65,7 @@ export class Events extends Context.Service<
         return hasFewValues ? newestByIndex(query) : newest(eventColumns, query)
       }
 
-      /** The same page of a token for some products. If the scans end before the page is full, the next page continues there. */
+      /** The page for a token of some products. If the scans end before the page is full, the next page continues. */
       const ownPage = Effect.fnUntraced(function* (
         { limit, ...query }: EventFilter & { readonly limit: number },
         products: ReadonlyArray<string>
@@ -114,9 +109,9 @@ export class Events extends Context.Service<
 }
 
 /**
- * A filter without redundant conditions, or undefined if no event can match. Resource and actor of a consumption are always a
- * license. With these conditions the search for consumptions that older versions wrote as separate events would walk all later
- * events.
+ * A filter without redundant conditions, or undefined if no event can match. Resource and actor of a consumption are
+ * always a license. With these conditions the search for consumptions that older versions wrote as events would scan
+ * all later events.
  */
 const withoutImplied = (filter: Filter): Filter | undefined => {
   if (filter.event_type !== "usage.consumed") return filter

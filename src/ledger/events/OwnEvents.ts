@@ -1,14 +1,14 @@
 /**
- * Which events a token for some products sees: those of its products and of their records, of licenses with their devices and
- * leases, and of the customers of these licenses. An event has no product of its own, so it is looked up by its resource.
- * A change of a record that was deleted since is seen only if the event itself names the product.
+ * The events that a token for some products can read: those of its products and their records, of licenses, devices and
+ * leases, and of the customers of these licenses. Events have no product_id, so they are found by their resource. An
+ * event of a deleted record is included only if its metadata names the product.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import { type OwnedTable, ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import type { ResourceType } from "./EventType.ts"
 
-/** Resources of a product, and their tables. The events of their creation and deletion name the product, too. */
+/** The resources of a product, with their tables. The events of their creation and deletion also name the product. */
 const tables: { readonly [Type in ResourceType]?: OwnedTable } = {
   policy: "policies",
   feature: "features",
@@ -18,7 +18,7 @@ const tables: { readonly [Type in ResourceType]?: OwnedTable } = {
   subscription: "subscriptions"
 }
 
-/** The condition that an event, by the alias of its row, belongs to the products. All other events are left out. */
+/** Whether an event, named by the alias of its row, belongs to the products. */
 export const isEventOf = (
   sql: SqlClient.SqlClient,
   event: string,

@@ -1,44 +1,32 @@
 /**
- * Ends the present partition early, the one that the next numbers come into. It has the size of its time: with a retention that was
- * switched on or shortened since, or with fewer events than before, it would last for years, and its rows with it.
+ * Ends the current partition early if it is too large: after a retention was switched on or shortened, or with fewer
+ * events than before, it and its rows could last for years.
  */
 import { Effect } from "effect"
-import { dropPlan, endAt, type Limits, type Parent, plannedEnd, type Unended, validate } from "./PartitionEnd.ts"
+import { dropPlan, endAt, findPartition, type Limits, type Parent, plannedEnd, validate } from "./PartitionEnd.ts"
 import type { PartitionSession } from "./PartitionSession.ts"
 
-/** A partition that is not longer than so many new ones would be is left as it is. */
+/** A partition stays unless its rest is longer than this number of new ones. */
 const lengthsMax = 2
 
-interface Present extends Unended {
-  readonly end: number | undefined
-}
-
-const presentPartition = (session: PartitionSession, { last, name }: Parent) =>
-  Effect.map(
-    session.values(`
-      SELECT name, first_sequence, ${last}, planned_end, end_sequence FROM sequence_partitions, event_sequence
-      WHERE parent = '${name}' AND detached_at IS NULL AND first_sequence <= ${last} + 1
-      ORDER BY first_sequence DESC LIMIT 1`),
-    ([row]): Present => {
-      const [name, first, last, planned, end] = row as [string, number, number, number | null, number | null]
-      return { name, first, last, planned: planned ?? undefined, end: end ?? undefined }
-    }
-  )
-
-/** Ends the present partition at most `size` numbers from now, or a share of the rows that it has, if its end is far beyond that. */
+/** If the end of the current partition is far away, moves it to `size` numbers from now, or to a share of its rows. */
 export const endEarly = Effect.fnUntraced(function* (
   session: PartitionSession,
   parent: Parent,
   size: number,
   { marginMin, scanMax }: Limits
 ) {
-  const present = yield* presentPartition(session, parent)
-  // One without an end gets it anyway.
+  const present = yield* findPartition(
+    session,
+    parent,
+    `detached_at IS NULL AND first_sequence <= ${parent.last} + 1 ORDER BY first_sequence DESC LIMIT 1`
+  )
+  // `extend` ends a partition without an end.
   if (present.end === undefined) return
   const rows = present.last - present.first + 1
   const length = rows <= scanMax ? size : Math.max(size, Math.min(marginMin, Math.ceil(rows / 8)))
   if (present.end - present.last <= lengthsMax * length) {
-    // A plan is left from a retention that is longer again.
+    // The retention was extended again after an end was planned.
     if (present.planned !== undefined) yield* dropPlan(session, present.name)
     return
   }

@@ -1,12 +1,12 @@
 /**
- * Copies the event ids of ledger rows from before the table of event ids existed. Until that is done, an insert into the ledger
- * looks each event id up among these rows, too, and their partition is not detached.
+ * Copies the event ids of ledger rows that are older than the table of event ids. Until this is done, each insert into
+ * the ledger also searches these rows, and their partition is not detached.
  */
 import { Effect } from "effect"
 import { makeThrottle } from "../../platform/workers/Exclusive.ts"
 import { inShortLocks, type PartitionSession } from "./PartitionSession.ts"
 
-/** Ledger rows in one statement: a fraction of a second. */
+/** Ledger rows in one statement, which takes a fraction of a second. */
 const batchMax = 10_000
 
 export const copyEventIds = Effect.fnUntraced(function* (session: PartitionSession) {
@@ -18,13 +18,12 @@ export const copyEventIds = Effect.fnUntraced(function* (session: PartitionSessi
     const [copied, until] = row as [number, number]
     if (copied >= until) return yield* finish(session)
     const end = Math.min(copied + batchMax, until)
-    // Rows that were copied already are left out, so the two statements need no transaction.
+    // Copied rows are skipped, so the two statements need no transaction.
     yield* throttle(values(`SELECT copy_event_ids(${copied}, ${end})`))
     yield* values(`UPDATE event_id_copy SET copied = ${end}`)
   }
 })
 
-/** From now on all event ids are in one table. */
 const finish = (session: PartitionSession) =>
   inShortLocks(
     session,

@@ -1,18 +1,18 @@
 /**
- * Gives a partition an end, and attaches the next one behind it. Rows that the partition has stay where they are: a constraint, validated
- * while others read and write, proves that they are within its bounds.
+ * Gives a partition an end, and attaches the next one after it. Existing rows stay in place: a constraint, validated
+ * while others read and write, proves that they are within the bounds.
  */
 import { Effect, Fiber } from "effect"
 import { openSession, Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
-import { isContended } from "../../platform/postgres/queries/Sql.ts"
+import { unlessContended } from "../../platform/postgres/queries/Sql.ts"
 import { patiently } from "../../platform/workers/PassHeartbeat.ts"
 import { inShortLocks, type PartitionSession } from "./PartitionSession.ts"
 
-/** A table that is partitioned by its numbers. */
+/** A table that is partitioned by sequence numbers. */
 export interface Parent {
   readonly name: "event_log" | "usage_ledger"
-  /** The column of event_sequence with its last number. */
+  /** The column of event_sequence with the table's last number. */
   readonly last: "last" | "ledger_last"
 }
 
@@ -22,37 +22,48 @@ export const parents: ReadonlyArray<Parent> = [
 ]
 
 export const openLimits = {
-  /** Rows that are read while all others wait: some ten milliseconds. */
+  /** Rows that are read while all writers wait: some ten milliseconds. */
   scanMax: 200_000,
-  /** Numbers below the end of a partition that is being validated, at least: the constraint must not stop a writer. */
+  /** The minimum distance to the end of a partition that is being validated, so that its constraint stops no writer. */
   marginMin: 262_144
 }
 
 export type Limits = typeof openLimits
 
-/** A partition that gets an end. */
-export interface Unended {
+interface Partition {
   readonly name: string
   readonly first: number
   /** The last number of the table. */
   readonly last: number
   readonly planned: number | undefined
+  readonly end: number | undefined
 }
 
-/** How often the numbers are read while rows are validated. */
+export const findPartition = (session: PartitionSession, { last, name }: Parent, condition: string) =>
+  Effect.map(
+    session.values(`
+      SELECT name, first_sequence, ${last}, planned_end, end_sequence FROM sequence_partitions, event_sequence
+      WHERE parent = '${name}' AND ${condition}`),
+    ([row]): Partition => {
+      const [name, first, last, planned, end] = row as [string, number, number, number | null, number | null]
+      return { name, first, last, planned: planned ?? undefined, end: end ?? undefined }
+    }
+  )
+
+/** The interval of reading the last number during a validation. */
 const watchMillis = 500
 
-/** Whether the numbers are so near to an end that its constraint must be removed before it stops a writer. */
+/** Whether the constraint of an end must be removed before it stops a writer. */
 const isNear = (end: number, last: number, margin: number) => end - last <= margin / 4
 
 /**
- * Reads all rows. Waits for a VACUUM of the partition, and blocks no other statement. If the numbers come near the end meanwhile, it is
- * canceled, and the constraint goes; then it returns false.
+ * Validates the constraint by reading all rows. Waits for a VACUUM of the partition, and blocks no other statement. If
+ * the numbers come near the end, it is canceled, the constraint is removed, and it returns false.
  */
 export const validate = Effect.fnUntraced(function* (
   session: PartitionSession,
   { last }: Parent,
-  { name }: Unended,
+  { name }: Partition,
   end: number,
   margin: number
 ) {
@@ -67,13 +78,12 @@ export const validate = Effect.fnUntraced(function* (
     }
   })
   const watching = yield* Effect.forkChild(watch)
-  yield* values("BEGIN")
-  const isValid = yield* values("SELECT set_config('lock_timeout', '0', true)").pipe(
-    Effect.andThen(patiently(values(`ALTER TABLE ${name} VALIDATE CONSTRAINT ${name}_end`))),
-    Effect.andThen(values("COMMIT")),
-    Effect.as(true),
-    Effect.tapError(() => values("ROLLBACK")),
-    Effect.catchIf(isContended, () => Effect.succeed(false))
+  const isValid = yield* unlessContended(
+    values,
+    Effect.andThen(
+      values("SELECT set_config('lock_timeout', '0', true)"),
+      patiently(values(`ALTER TABLE ${name} VALIDATE CONSTRAINT ${name}_end`))
+    )
   )
   yield* Fiber.interrupt(watching)
   if (!isValid) yield* dropPlan(session, name)
@@ -83,21 +93,21 @@ export const validate = Effect.fnUntraced(function* (
 const setPlan = ({ values }: PartitionSession, name: string, end: number | null) =>
   values(`UPDATE sequence_partitions SET planned_end = ${end} WHERE name = '${name}'`)
 
-/** Removes the constraint of an end that was planned. Returns false if the table was locked by others. */
+/** Removes the constraint of a planned end. Returns false if others have locked the table. */
 export const dropPlan = (session: PartitionSession, name: string) => {
   const drop = session.values(`ALTER TABLE ${name} DROP CONSTRAINT IF EXISTS ${name}_end`)
   return inShortLocks(session, name, Effect.andThen(drop, setPlan(session, name, null)))
 }
 
-/** The end below which a constraint keeps the rows; undefined if the table was locked by others. */
+/** The planned end, for which it adds a constraint if needed; undefined if others have locked the table. */
 export const plannedEnd = Effect.fnUntraced(function* (
   session: PartitionSession,
-  { first, last, name, planned }: Unended,
+  { first, last, name, planned }: Partition,
   margin: number
 ) {
   if (planned !== undefined) {
     if (!isNear(planned, last, margin)) return planned
-    // A node has stopped before it came to the end, long ago.
+    // A node planned this end long ago and stopped before it was used.
     if (!(yield* dropPlan(session, name))) return undefined
   }
   const end = last + margin
@@ -108,14 +118,11 @@ export const plannedEnd = Effect.fnUntraced(function* (
   return (yield* inShortLocks(session, name, Effect.andThen(add, setPlan(session, name, end)))) ? end : undefined
 })
 
-/**
- * Ends a partition, and attaches the next one, which is open. Nobody sees the table without them. `following` are those behind it so
- * far, and go: they have no rows.
- */
+/** Ends a partition and attaches the next, open one. Drops the `following` partitions, which have no rows. */
 export const endAt = Effect.fnUntraced(function* (
   session: PartitionSession,
   parent: Parent,
-  { first, name }: Unended,
+  { first, name }: Partition,
   end: number,
   following: ReadonlyArray<string> = []
 ) {

@@ -1,15 +1,14 @@
 /**
- * Detaches partitions whose newest row is past its retention. Nothing goes that is still needed: deliveries that are pending,
- * exports that wait or run, days of the ledger that are not summed yet. Detached partitions are kept as tables, or dropped.
+ * Detaches partitions whose newest row is past its retention, except those needed by pending deliveries, unfinished
+ * exports, or days of the ledger that are not summed yet. Detached partitions are kept as tables, or dropped.
  */
 import { Clock, Effect } from "effect"
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import type { Parent } from "./PartitionEnd.ts"
 import { inShortLocks, type PartitionSession } from "./PartitionSession.ts"
 
-const dayMillis = 86_400_000
-
-/** The oldest partition of a table, if its newest row is from before an instant ($1) and nothing needs its rows. */
+/** The oldest partition of a table, if its newest row is older than an instant ($1) and nothing needs its rows. */
 const expendable = ({ name }: Parent) => `
   SELECT p.name, times.newest_at
   FROM sequence_partitions p
@@ -39,7 +38,7 @@ const isSummed = `
       AND d.day > coalesce((SELECT max(g.newest_at) FROM sequence_partitions g WHERE g.parent = 'usage_ledger'), '-infinity'))
     AND NOT EXISTS (SELECT FROM event_id_copy)`
 
-/** Detaches the partitions of a table that are older than some days, the oldest first. 0 days: none. */
+/** Detaches the partitions of a table that are older than some days, oldest first. 0 days: none. */
 export const detachOld = Effect.fnUntraced(function* (session: PartitionSession, parent: Parent, days: number) {
   const { values } = session
   while (days > 0) {

@@ -1,16 +1,16 @@
 /**
- * The connection on which partitions are made, attached and detached: one node at a time, without a time limit for statements,
- * and with a short one for locks. A statement that needs the whole table for itself makes all writers wait behind it, so it
- * gives up before a commit would, and is tried again later.
+ * The connection for creating, attaching and detaching partitions: one node at a time, without a time limit for
+ * statements, and with a short one for locks. All writers wait behind a statement that locks the whole table, so it
+ * fails before a commit would, and is retried later.
  */
 import { Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import { openSession, Postgres, type ServerSession } from "../../platform/postgres/driver/Postgres.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
-import { isContended } from "../../platform/postgres/queries/Sql.ts"
+import { unlessContended } from "../../platform/postgres/queries/Sql.ts"
 import { sendHeartbeat } from "../../platform/workers/PassHeartbeat.ts"
 
-/** Commits wait 250 ms for a lock before they are tried in another way. */
+/** Shorter than the 250 ms after which a commit stops waiting for a lock. */
 const lockTimeoutMillis = 100
 const reserveTimeoutMillis = 5_000
 const attemptsMax = 3
@@ -18,7 +18,7 @@ const pauseMillis = 1_000
 
 export type PartitionSession = Pick<ServerSession, "values">
 
-/** Runs an effect with a session of its own, or returns None at once if another node has one. */
+/** Runs an effect with a new session. Returns None if another node has one. */
 export const withPartitionSession = Effect.fnUntraced(function* <A, E, R>(
   use: (session: PartitionSession) => Effect.Effect<A, E, R>
 ) {
@@ -36,9 +36,9 @@ export const withPartitionSession = Effect.fnUntraced(function* <A, E, R>(
 })
 
 /**
- * Runs a transaction that needs a partition for itself. Returns false if others hold it during all attempts: then the next pass
- * tries again. It first takes a lock that blocks no reader or writer, for which PostgreSQL ends an automatic VACUUM of the
- * partition after a second. (A VACUUM that prevents wraparound is not ended.)
+ * Runs a transaction that needs an exclusive lock of a partition. Returns false if others hold locks during all
+ * attempts; the next pass retries. It first takes a lock that blocks no reader or writer: for it PostgreSQL ends an
+ * automatic VACUUM of the partition after a second, unless the VACUUM prevents wraparound.
  */
 export const inShortLocks = Effect.fnUntraced(function* <R>(
   { values }: PartitionSession,
@@ -51,14 +51,7 @@ export const inShortLocks = Effect.fnUntraced(function* <R>(
     yield* values("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMillis)])
   })
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    yield* values("BEGIN")
-    const isDone = yield* Effect.andThen(reserve, transaction).pipe(
-      Effect.andThen(values("COMMIT")),
-      Effect.as(true),
-      Effect.tapError(() => values("ROLLBACK")),
-      Effect.catchIf(isContended, () => Effect.succeed(false))
-    )
-    if (isDone) return true
+    if (yield* unlessContended(values, Effect.andThen(reserve, transaction))) return true
     yield* sendHeartbeat
     yield* pauseFor(pauseMillis)
   }

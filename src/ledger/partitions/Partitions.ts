@@ -1,5 +1,6 @@
-/** The worker that attaches partitions of event_log and usage_ledger ahead of time, and detaches old ones. */
+/** The worker that attaches partitions of event_log and usage_ledger in advance, and detaches old ones. */
 import { Clock, Context, Effect, Layer } from "effect"
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
@@ -11,20 +12,17 @@ import { detachOld, dropDetached } from "./PartitionRetention.ts"
 import { type PartitionSession, withPartitionSession } from "./PartitionSession.ts"
 import { type PlanRow, planOf, planQuery, recentQuery, retentionDaysOf } from "./RetentionPlan.ts"
 
-/** Numbers in a partition: fewer make many partitions, which each list has to open. 2^26 ledger rows take 33 GB. */
+/** Numbers in a partition. Each list opens all partitions, so these are few. 2^26 ledger rows take 33 GB. */
 const rowsMax = 67_108_864
 const rowsMin = 4_096
 const limits = { rowsMax, rowsMin, ...openLimits }
-/** With a retention a partition lasts for this share of it. */
+/** With a retention, the number of partitions in it. */
 const partitionsInRetention = 8
-const dayMillis = 86_400_000
-
 export class Partitions extends Context.Service<Partitions, { readonly pass: Effect.Effect<void, unknown> }>()(
   "licensing/ledger/partitions/Partitions"
 ) {
   static readonly layer = Partitions.layerWith({})
 
-  /** With other sizes than the defaults. */
   static layerWith(given: Partial<typeof limits>) {
     const { rowsMax, rowsMin, ...open } = { ...limits, ...given }
     return Layer.effect(
@@ -59,7 +57,7 @@ export class Partitions extends Context.Service<Partitions, { readonly pass: Eff
   }
 }
 
-/** Says at the start of a node what its retention is going to remove. */
+/** Logs at the start of a node what the retention will remove. */
 const logPlan = Effect.fnUntraced(function* ({ values }: PartitionSession, parent: Parent, days: number) {
   if (days === 0) return
   const now = yield* Clock.currentTimeMillis
@@ -70,7 +68,7 @@ const logPlan = Effect.fnUntraced(function* ({ values }: PartitionSession, paren
   yield* (isLate ? Effect.logWarning : Effect.logInfo)(`Retention: ${message}.`)
 })
 
-/** The numbers that a table was given in the last days; without a retention there is no such period. */
+/** The count of new rows of a table within its retention; infinity without a retention. */
 const recentNumbers = Effect.fnUntraced(function* ({ values }: PartitionSession, parent: Parent, days: number) {
   if (days === 0) return Number.POSITIVE_INFINITY
   const since = [instant((yield* Clock.currentTimeMillis) - days * dayMillis)]
@@ -78,10 +76,7 @@ const recentNumbers = Effect.fnUntraced(function* ({ values }: PartitionSession,
   return Number(row?.[0] ?? 0)
 })
 
-/**
- * Records from which event on a partition of the ledger has rows: the first one that is visible, because numbers of events and
- * rows rise together, in the order of commits.
- */
+/** Records the first event of each ledger partition. Events and ledger rows are both numbered in the order of commits. */
 const recordFirstEvents = Effect.fnUntraced(function* ({ values }: PartitionSession) {
   const rows = yield* values(`
     SELECT name FROM sequence_partitions, event_sequence

@@ -1,33 +1,22 @@
-/** What retention has removed: lists and reports that reach it say so. */
+/** The limits up to which retention has removed rows. Lists and reports that reach them show this. */
 import { Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import type { SqlClient, Statement } from "effect/sql"
 
-type Removed = Effect.Effect<number | undefined, never>
+const lastOf = (rows: Statement.Statement<{ readonly last: number | null }>) =>
+  Effect.orDie(Effect.map(rows, ([row]) => row?.last ?? undefined))
 
-const numberIn = (rows: ReadonlyArray<{ readonly last: number | null }>) => rows[0]?.last ?? undefined
+/** The number up to which events may be missing; undefined if none are. */
+export const removedEvents = (sql: SqlClient.SqlClient) =>
+  lastOf(sql`
+    SELECT max(n.first_event) - 1 AS last FROM sequence_partitions p
+    JOIN sequence_partitions n ON n.parent = p.parent AND n.first_sequence = p.end_sequence
+    WHERE p.detached_at IS NOT NULL`)
 
-/** The last event up to which events may be missing. Undefined: none are. */
-export const removedEvents = (sql: SqlClient.SqlClient): Removed =>
-  Effect.orDie(
-    Effect.map(
-      sql<{ readonly last: number | null }>`
-        SELECT max(n.first_event) - 1 AS last FROM sequence_partitions p
-        JOIN sequence_partitions n ON n.parent = p.parent AND n.first_sequence = p.end_sequence
-        WHERE p.detached_at IS NOT NULL`,
-      numberIn
-    )
-  )
-
-/** The last row of the usage ledger that was removed. */
-export const removedLedgerRows = (sql: SqlClient.SqlClient): Removed =>
-  Effect.orDie(
-    Effect.map(
-      sql<{ readonly last: number | null }>`
-        SELECT max(end_sequence) - 1 AS last FROM sequence_partitions
-        WHERE parent = 'usage_ledger' AND detached_at IS NOT NULL`,
-      numberIn
-    )
-  )
+/** The last removed row of the usage ledger. */
+export const removedLedgerRows = (sql: SqlClient.SqlClient) =>
+  lastOf(sql`
+    SELECT max(end_sequence) - 1 AS last FROM sequence_partitions
+    WHERE parent = 'usage_ledger' AND detached_at IS NOT NULL`)
 
 /** The time of the newest removed row of the usage ledger, or -infinity. */
 export const ledgerRemovedAt = (sql: SqlClient.SqlClient) =>

@@ -1,17 +1,16 @@
 /**
- * The concurrency limits of deliveries from this node, one for each endpoint, so that an endpoint that does not respond does
- * not slow down others. A limit rises by one with each success and is halved by each failure: a fast receiver gets many
- * deliveries at once, and a receiver that always fails gets one at a time.
+ * The concurrency limits of deliveries from this node, one for each endpoint, so that an endpoint without responses
+ * does not slow down others. A limit rises by one with each success and is halved by each failure.
  */
 const limitInitial = 8
 const limitMax = 32
-/** From this many deliveries in progress on, each endpoint's limit is one: bounds sockets and memory. */
+/** From this number of concurrent deliveries on, each endpoint's limit is one, to limit sockets and memory. */
 const inProgressMany = 1_024
 
 interface EndpointLoad {
   inProgress: number
   limit: number
-  /** The last claim used the whole capacity: more deliveries are probably due. */
+  /** Whether the last claim used the whole capacity, so that more deliveries are probably due. */
   hasMore: boolean
 }
 
@@ -34,7 +33,7 @@ export class ConcurrencyLimits {
     return { known: new Map(known), initial: isCrowded ? 1 : limitInitial }
   }
 
-  /** Counts deliveries that start, by endpoint. They were claimed with this capacity. */
+  /** Counts started deliveries by endpoint. They were claimed with this capacity. */
   begin(counts: ReadonlyMap<string, number>, capacity: Capacity): void {
     for (const [id, free] of capacity.known) {
       const load = this.#loads.get(id)
@@ -57,7 +56,7 @@ export class ConcurrencyLimits {
     load.limit = succeeded ? Math.min(load.limit + 1, limitMax) : Math.max(load.limit >> 1, 1)
     // A healthy endpoint without deliveries in progress needs no entry.
     if (load.inProgress === 0 && load.limit >= limitInitial) this.#loads.delete(id)
-    // A claim for a quarter of the limit at least, so that a statement claims several deliveries.
+    // A claim of at least a quarter of the limit, so that a statement claims several deliveries.
     return load.hasMore && (load.limit - load.inProgress) * 4 >= load.limit
   }
 }

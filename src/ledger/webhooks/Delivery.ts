@@ -1,7 +1,7 @@
 /**
- * Delivers events to webhook endpoints, at least once each. A pass claims due deliveries and starts an attempt for each. The
- * outcomes of attempts are written in batches. If a node crashes in between, its leases expire and another node retries with the
- * same delivery id: no delivery is lost, and a receiver may get one twice.
+ * Delivers events to webhook endpoints, at least once each. A pass claims due deliveries and starts an attempt for
+ * each. Outcomes are written in batches. If a node crashes, its leases expire and another node retries with the same
+ * delivery id: no delivery is lost, and a receiver may get one twice.
  */
 import { Clock, Context, Effect, FiberSet, Layer, Random, Result, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -25,12 +25,11 @@ import { type LoadSample, pauseMillisAfter } from "./Throttle.ts"
 
 /** Longer than an attempt, including recording its result. The deliveries of a crashed node wait this long. */
 const leaseMillis = 30_000
-/** Claimed deliveries without a written outcome. At this limit no more are claimed: outcomes must be written before their leases end. */
+/** Claimed deliveries without a written outcome. Limited, because outcomes must be written before their leases end. */
 const claimedMax = 2_048
 /** Outcomes in one statement. */
 const outcomesMax = 512
 
-/** A delivery that this node has claimed. */
 interface ClaimedDelivery {
   readonly endpoint_id: string
   readonly sequence: number
@@ -42,7 +41,7 @@ interface ClaimedDelivery {
 export class Delivery extends Context.Service<
   Delivery,
   {
-    /** Claims due deliveries and starts them; does not wait for receivers. */
+    /** Claims and starts due deliveries, without waiting for receivers. */
     readonly pass: Effect.Effect<void>
     /** Runs the given pass each time this node has queued deliveries. */
     passWhenQueued(pass: Effect.Effect<void>): Effect.Effect<never>
@@ -57,7 +56,7 @@ export class Delivery extends Context.Service<
       const limits = new ConcurrencyLimits()
       const inProgress = new Map<string, ClaimedDelivery>()
       let isFull = false
-      // Releases unfinished deliveries. The batches below are built later, so they end before this finalizer runs.
+      // Releases unfinished deliveries. The batches below are created later, so they end before this finalizer runs.
       yield* Effect.addFinalizer(() =>
         inProgress.size === 0 ? Effect.void : Effect.ignore(Rows.release(sql, Array.from(inProgress.values())))
       )
@@ -73,7 +72,7 @@ export class Delivery extends Context.Service<
       ) {
         const outcome = yield* attempt(event, body, endpoint, claimed)
         if (limits.end(claimed.endpoint_id, outcome.status === "delivered")) deliveriesQueued.openUnsafe()
-        // A shutdown waits for this, so that the next start does not send a delivered event again.
+        // A shutdown waits for this, so that no delivered event is sent again.
         yield* Effect.uninterruptible(recordOutcome(outcome))
         inProgress.delete(keyOf(claimed))
         if (isFull && inProgress.size < claimedMax / 2) {
@@ -90,7 +89,7 @@ export class Delivery extends Context.Service<
           const endpoint = cached.get(endpoint_id)
           if (endpoint !== undefined) fork(deliver(event, body, endpoint, claimed))
           else {
-            // The endpoint was deleted since; the retention removes its rows.
+            // The endpoint was deleted meanwhile; the retention removes its rows.
             limits.end(endpoint_id, true)
             inProgress.delete(keyOf(claimed))
           }
@@ -135,7 +134,6 @@ export class Delivery extends Context.Service<
   )
 }
 
-/** Samples the load since the previous sample. */
 const makeLoadSampler = Effect.gen(function* () {
   const statistics = yield* LoadStatistics
   const utilization = makeUtilization()
@@ -150,7 +148,6 @@ const makeLoadSampler = Effect.gen(function* () {
 
 const keyOf = ({ endpoint_id, sequence }: ClaimedDelivery) => `${endpoint_id} ${sequence}`
 
-/** Sends a delivery and returns its outcome. */
 const makeAttempt = Effect.gen(function* () {
   const sender = yield* Sender
   const { webhookRetrySeconds } = yield* Settings
@@ -185,16 +182,8 @@ const makeAttempt = Effect.gen(function* () {
     const delay = isFinal ? undefined : delayAfter(webhookRetrySeconds, attempts + 1, yield* Random.next, wait)
     const status = failure === undefined ? "delivered" : delay === undefined ? "exhausted" : "pending"
     const due_at = ended_at + (delay ?? 0)
-    return {
-      endpoint_id,
-      sequence,
-      leased_until,
-      status,
-      due_at,
-      ended_at,
-      failure,
-      gone
-    } satisfies Rows.Outcome as Rows.Outcome
+    const outcome: Rows.Outcome = { endpoint_id, sequence, leased_until, status, due_at, ended_at, failure, gone }
+    return outcome
   })
 })
 
@@ -206,7 +195,7 @@ interface Classified {
   /** Absent if the delivery succeeded. */
   readonly failure: string | undefined
   readonly gone: boolean
-  /** Milliseconds that the receiver requests before a retry. */
+  /** The milliseconds until a retry that the receiver requests. */
   readonly wait: number
 }
 
@@ -251,7 +240,8 @@ const makeOutcomeRecorder = Effect.gen(function* () {
   const write = (outcomes: ReadonlyArray<Rows.Outcome>) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      // Only an exhausted delivery can disable an endpoint. Without one, a single statement is enough, which does not wait for the disk.
+      // Only exhausted deliveries can disable endpoints. Otherwise one statement is enough, which does not wait for the
+      // disk.
       if (!outcomes.some(({ status }) => status === "exhausted"))
         return yield* Rows.recordOutcomes(sql, outcomes, { now, durably: false })
       return yield* sql.withTransaction(
@@ -261,7 +251,7 @@ const makeOutcomeRecorder = Effect.gen(function* () {
       )
     }).pipe(retryTransaction)
 
-  // A failing write is retried until the lease ends. Then the delivery is claimed again and delivered twice.
+  // A failing write is retried until the lease ends. Then the delivery is repeated.
   const writeWithRetry = (outcomes: ReadonlyArray<Rows.Outcome>) =>
     write(outcomes).pipe(
       Effect.retry(($) => $(Schedule.spaced("1 second")).pipe(Schedule.upTo({ duration: `${leaseMillis} millis` }))),

@@ -1,9 +1,9 @@
 /**
- * The addresses that deliveries may go to. An API caller chooses an endpoint's URL, and this service requests it from inside its
- * network. So only public addresses are allowed, and those that an operator allows in addition.
+ * The allowed addresses of deliveries. API callers choose the URLs of endpoints, and this service requests them from
+ * inside its network. So only public addresses are allowed, and those that an operator adds.
  *
- * A name in a URL can resolve to another address at the next lookup. So the addresses of a name are checked each time a
- * connection is opened, and the connection goes to exactly the checked addresses.
+ * A name can resolve to other addresses at the next lookup. So the addresses are checked each time a connection is
+ * opened, and the connection uses exactly the checked addresses.
  */
 import { Context, Effect, Array as Items, Layer, Result, Schema } from "effect"
 import { Dns, IpNetwork, NetAddress } from "effect/net"
@@ -26,7 +26,7 @@ export class Addresses extends Context.Service<
   {
     /** Parses and checks the URL of an endpoint. A host name that does not resolve yet is accepted. */
     check(url: string): Effect.Effect<URL, AddressRefused>
-    /** The addresses of a host to connect to; all of them are allowed. */
+    /** The addresses of a host; all of them are allowed. */
     resolve(hostname: string): Effect.Effect<IpAddresses, AddressRefused | AddressUnknown>
   }
 >()("licensing/ledger/webhooks/Addresses") {
@@ -77,9 +77,9 @@ const refused = (message: string) => new AddressRefused({ message })
 
 const notAbsolute = "it is not an absolute URL"
 
-/** What is wrong with an endpoint's URL as a text, or undefined. */
+/** The fault of an endpoint's URL as a text, or undefined. */
 const urlFault = (text: string, url: URL | null, allowLocal: boolean): string | undefined => {
-  // A URL parser silently drops blanks and control characters, and then the text differs from the URL.
+  // A URL parser silently drops blanks and control characters, so that the text differs from the URL.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters in question
   if (url === null || /[\s\u0000-\u001f\u007f\\]/.test(text)) return notAbsolute
   if (url.protocol !== "https:" && !(allowLocal && url.protocol === "http:")) return "it is not https"
@@ -110,11 +110,11 @@ const reserved = networks(
   "224.0.0.0/4",
   "240.0.0.0/4"
 )
-// Only 2000::/3 is allocated for the internet. It contains addresses that map to others (Teredo, 6to4) and documentation ranges.
+// Only 2000::/3 is allocated for the internet. It contains addresses that map to others (Teredo, 6to4) and
+// documentation ranges.
 const globalUnicast = IpNetwork.fromStringUnsafe("2000::/3")
 const reservedWithin = networks("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 
-/** Whether an address is public. */
 const isPublic = (address: NetAddress.IpAddress): boolean => {
   const canonical = NetAddress.toCanonical(address)
   return NetAddress.isIpv4Address(canonical)

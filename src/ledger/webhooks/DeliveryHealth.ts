@@ -1,21 +1,20 @@
 /**
- * Reports the health of deliveries without reading the finished ones, of which only counts per ten minutes are read. Pending
- * ones are counted by endpoint, from the index of pending deliveries, up to a limit. So the cost does not depend on the number
- * of delivered rows.
+ * Reports the health of deliveries. Of finished deliveries it reads only counts per ten minutes, and of pending ones
+ * the index, up to a limit. So the cost does not depend on the number of deliveries.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Count } from "../../contract/api/Int64.ts"
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { decodeRows } from "../../platform/postgres/queries/Sql.ts"
 import { WebhookEndpointHealth, type WebhookHealth } from "./WebhookHealth.ts"
 
-const dayMillis = 86_400_000
 const endpointsMax = 1_000
-/** Pending deliveries of one endpoint that are counted: those that are due first. */
+/** The maximum count of pending deliveries of one endpoint. */
 const countedMax = 100_000
 
-/** The age of the oldest pending delivery that makes the status degraded, and failing. */
+/** The ages of the oldest pending delivery for the statuses degraded and failing. */
 const degradedAgeMillis = 300_000
 const failingAgeMillis = 3_600_000
 
@@ -24,9 +23,7 @@ const decodeTotals = decodeRows(Schema.Struct({ total: Count, active: Count }))
 
 export class DeliveryHealth extends Context.Service<
   DeliveryHealth,
-  {
-    readonly report: Effect.Effect<WebhookHealth>
-  }
+  { readonly report: Effect.Effect<WebhookHealth> }
 >()("licensing/ledger/webhooks/DeliveryHealth") {
   static readonly layer = Layer.effect(
     DeliveryHealth,
@@ -79,7 +76,6 @@ interface AttemptCounts {
   readonly oldest_pending_at?: number
 }
 
-/** The fields that are computed from the others and the time. */
 const derived = ({ delivered_24h, failed_24h, oldest_pending_at }: AttemptCounts, now: number) => {
   const attempts = delivered_24h + failed_24h
   return {
@@ -90,7 +86,7 @@ const derived = ({ delivered_24h, failed_24h, oldest_pending_at }: AttemptCounts
   }
 }
 
-/** The same over all endpoints. Pending deliveries of disabled endpoints do not count: they wait for the owner. */
+/** The totals. Pending deliveries of disabled endpoints do not count, because they wait for the owner. */
 const summarize = (endpoints: ReadonlyArray<WebhookEndpointHealth>, now: number) => {
   const active = endpoints.filter(({ is_active }) => is_active)
   const sum = (

@@ -1,6 +1,6 @@
 /**
- * Deletes old deliveries: finished ones and those of disabled endpoints after 30 days, those of deleted endpoints at the next
- * pass. A pass reads only the oldest rows of each endpoint, so its cost does not depend on the number of rows.
+ * Deletes deliveries: finished ones and those of disabled endpoints after 30 days, those of deleted endpoints at the
+ * next pass. A pass reads only the oldest rows of each endpoint, so its cost does not depend on the number of rows.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,25 +8,22 @@ import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { exclusively } from "../../platform/workers/Exclusive.ts"
 
 const retentionMillis = 30 * 86_400_000
-/** Reports read the counts of the last day. */
+/** Longer than the day that reports read. */
 const countsRetentionMillis = 2 * 86_400_000
-/** Rows of one endpoint that a batch reads, and rows that it removes in all. */
+/** Rows that a batch reads for one endpoint, and rows that it removes in total. */
 const oldestMax = 1_000
 const batchMax = 5_000
 
-export class DeliveryRetention extends Context.Service<
-  DeliveryRetention,
-  {
-    readonly pass: Effect.Effect<void>
-  }
->()("licensing/ledger/webhooks/DeliveryRetention") {
+export class DeliveryRetention extends Context.Service<DeliveryRetention, { readonly pass: Effect.Effect<void> }>()(
+  "licensing/ledger/webhooks/DeliveryRetention"
+) {
   static readonly layer = Layer.effect(
     DeliveryRetention,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
 
-      // The recursive part walks the primary key from one endpoint id to the next, including ids of deleted endpoints. The oldest
-      // rows of an endpoint are adjacent in the key. Pending deliveries of active endpoints are not removed.
+      // The recursive part reads the primary key from one endpoint id to the next, including deleted endpoints. The
+      // oldest rows of an endpoint are adjacent in the key. Pending deliveries of active endpoints are not removed.
       const removeOld = (before: number) => sql`
         WITH RECURSIVE owner AS (
           (SELECT endpoint_id FROM webhook_deliveries ORDER BY endpoint_id LIMIT 1)

@@ -1,7 +1,4 @@
-/**
- * The statements on the table of queued deliveries: claim due ones, record outcomes, release unfinished ones. A node owns a
- * claimed delivery until its lease ends; after a crash another node claims it.
- */
+/** The statements on queued deliveries. A node owns a claimed delivery until its lease ends. */
 import { Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
@@ -26,15 +23,12 @@ export interface ClaimedEvent {
   readonly attempts: ReadonlyArray<number>
 }
 
-// A claim or an outcome lost in a crash of the database causes a duplicate delivery, which receivers expect. So these commits do
-// not wait for the disk: 3,000 deliveries a second would keep it busy.
+// If a crash of the database loses a claim or an outcome, a delivery is repeated, which receivers expect. So these
+// commits do not wait for the disk, which 3,000 deliveries a second would keep busy.
 const asyncCommit = (sql: SqlClient.SqlClient) => sql`SELECT set_config('synchronous_commit', 'off', true)`
 const configuredCommit = (sql: SqlClient.SqlClient) => sql`SELECT current_setting('synchronous_commit')`
 
-/**
- * Claims due deliveries, for each endpoint up to its capacity. `salt` shuffles the endpoints: if more deliveries are due than one
- * statement claims, no endpoint is always last.
- */
+/** Claims due deliveries, for each endpoint up to its capacity. `salt` shuffles endpoints: none is always last. */
 export const claim = (
   sql: SqlClient.SqlClient,
   options: { readonly now: number; readonly leasedUntil: number; readonly capacity: Capacity; readonly salt: number }
@@ -73,37 +67,36 @@ export const claim = (
     ORDER BY event.sequence`
 }
 
-/** The outcome of an attempt. Instants are epoch milliseconds. */
+/** The outcome of an attempt. */
 export interface Outcome {
   readonly endpoint_id: string
   readonly sequence: number
-  /** The lease of the claim. A node whose lease has ended must not overwrite the state of the next owner. */
+  /** The end of the claim's lease. After it a node must not overwrite the state of the next owner. */
   readonly leased_until: number
   /** `pending`: retried at `due_at`. */
   readonly status: "pending" | "delivered" | "exhausted"
   readonly due_at: number
   readonly ended_at: number
   readonly failure: string | undefined
-  /** The receiver answered 410: it is gone permanently. */
+  /** Whether the receiver answered 410: it is permanently gone. */
   readonly gone: boolean
 }
 
-/** An endpoint after its outcomes were written. */
 export interface UpdatedEndpoint {
   readonly id: string
   readonly is_active: boolean
   readonly exhausted_in_a_row: number
 }
 
-/** The length of a row of counts. */
+/** The period of a row of counts. */
 const periodMillis = 600_000
 
 /**
- * Writes outcomes and counts them. A success is always written; any other outcome only under the delivery's own lease. With
- * `durably` the commit waits for the disk, like all other changes.
+ * Writes and counts outcomes. A success is always written, other outcomes only under the same lease. With `durably` the
+ * commit waits for the disk.
  *
- * The condition for an unfinished delivery uses `finished_at`. With `status` the planner would use the index of due deliveries and
- * walk an endpoint's whole queue (20 ms for 50 rows of a long one, against 1).
+ * The condition for unfinished deliveries uses `finished_at`. With `status` PostgreSQL would use the index of due
+ * deliveries and scan an endpoint's whole queue (20 ms instead of 1 ms for 50 rows of a long one).
  */
 export const recordOutcomes = (
   sql: SqlClient.SqlClient,
@@ -148,7 +141,7 @@ export const recordOutcomes = (
   WHERE e.id = tally.endpoint_id
   RETURNING e.id, e.is_active, e.exhausted_in_a_row`
 
-/** Releases claimed deliveries that are not finished: they are due as before. */
+/** Releases unfinished claimed deliveries, which are due as before. */
 export const release = (
   sql: SqlClient.SqlClient,
   claimed: ReadonlyArray<Pick<Outcome, "endpoint_id" | "sequence" | "leased_until">>
@@ -160,7 +153,7 @@ export const release = (
   ) AS taken (endpoint_id, sequence, leased_until)
   WHERE d.endpoint_id = taken.endpoint_id AND d.sequence = taken.sequence AND d.leased_until = taken.leased_until`
 
-/** Disables endpoints. Returns those that were active. */
+/** Disables endpoints, and returns those that were active. */
 export const disable = (
   sql: SqlClient.SqlClient,
   endpoints: ReadonlyArray<{ readonly id: string; readonly reason: "gone" | "exhausted" }>,

@@ -1,9 +1,9 @@
-/** The span of a delivery attempt. Its context is handed on to the receiver in headers, beside those that are signed. */
+/** The span of a delivery attempt. Unsigned headers contain its context for the receiver. */
 import { Effect, Exit, Tracer } from "effect"
 import type { TracedDelivery, Traces } from "../../platform/telemetry/Traces.ts"
 import type { EndpointResponse, NoResponse } from "./Sender.ts"
 
-/** Sends with the headers of the attempt's span; with none if the attempt is not sampled. */
+/** Sends with the headers of the attempt's span if the attempt is sampled. */
 export const inDeliverySpan = (
   traces: Traces | undefined,
   delivery: TracedDelivery,

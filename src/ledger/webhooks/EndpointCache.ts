@@ -1,7 +1,7 @@
 /**
- * Caches the endpoints that this node delivers to, with their decrypted secrets. Each lookup names the revision that the claim
- * read, so an edit or a new secret applies to every delivery that is claimed after it. A cached endpoint of any other revision is
- * read again: its edit may have been lost in a failover.
+ * Caches the endpoints that this node delivers to, with their decrypted secrets. Each lookup names the revision that
+ * the claim read, so an edit applies to every later claim. A cached endpoint of any other revision is read again, also
+ * of a higher one: a failover may have lost its edit.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,13 +19,13 @@ export interface CachedEndpoint {
   readonly revision: number
   readonly url: URL
   /**
-   * The keys to sign with at an instant: those of the current secret, and of the previous one during the overlap. Empty if the
-   * secret cannot be decrypted: a fault of one endpoint must not stop the others.
+   * The signing keys at an instant: those of the current secret, and of the previous one during the overlap. Empty if
+   * the secret cannot be decrypted, so that the fault of one endpoint does not stop the others.
    */
   readonly keysAt: (now: number) => ReadonlyArray<SigningKeys>
 }
 
-/** Cached endpoints; beyond, the least recently used are removed. */
+/** Cached endpoints. Above this the least recently used ones are removed. */
 const cachedMax = 10_000
 
 const EndpointRow = Schema.Struct({
@@ -41,7 +41,7 @@ const decodeEndpoints = decodeRows(EndpointRow)
 export class EndpointCache extends Context.Service<
   EndpointCache,
   {
-    /** The endpoints with these ids, as they were at the revisions that the claim read, or are now. An endpoint deleted since is missing. */
+    /** The endpoints with these ids, at these revisions or as they are now, except deleted ones. */
     find(revisions: ReadonlyMap<string, number>): Effect.Effect<ReadonlyMap<string, CachedEndpoint>>
   }
 >()("licensing/ledger/webhooks/EndpointCache") {
@@ -90,7 +90,7 @@ export class EndpointCache extends Context.Service<
           const endpoint = cache.get(id)
           if (endpoint === undefined) continue
           endpoints.set(id, endpoint)
-          // Moves the entry to the end: the first entries are the least recently used.
+          // The first entries are the least recently used.
           cache.delete(id)
           cache.set(id, endpoint)
         }

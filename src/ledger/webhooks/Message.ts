@@ -1,6 +1,6 @@
 /**
- * The wire format of a delivery. The body's bytes are built once for an event and are the same for every endpoint and attempt;
- * the headers identify the delivery and contain the signatures of exactly those bytes.
+ * The wire format of a delivery. The body's bytes are the same for all endpoints and attempts. The headers identify the
+ * delivery and contain the signatures of exactly those bytes.
  */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { type HmacKey, hmacSha256 } from "../../platform/signing/Hmac.ts"
@@ -22,7 +22,7 @@ export const bodyOf = (event: RecordedEvent): Uint8Array => {
   )
 }
 
-/** The id of a delivery: the same for all attempts at one event for one endpoint. */
+/** The id of a delivery is the same for all its attempts. */
 export const deliveryId = (endpointId: string, sequence: number): string =>
   `dlv_${endpointId.slice(endpointId.indexOf("_") + 1)}_${sequence}`
 

@@ -1,18 +1,15 @@
 /** The delay before a retry: from a list, with jitter, or as the receiver requests. */
 
-/** The longest delay that a receiver can request, so that only the schedule decides when a delivery is exhausted. */
+/** The longest delay that a receiver can request. */
 export const retryAfterMillisMax = 86_400_000
-/** Jitter of a tenth of the delay in both directions: deliveries that failed together are not retried together. */
+/** The share of the delay that is added or subtracted at random, so that deliveries are not retried together. */
 const jitter = 0.1
-/** Seconds for a whole attempt: connection, head and body of the response. */
+/** Seconds for a whole attempt: connection, request and response. */
 export const attemptSecondsMax = 15
 /** Consecutive exhausted deliveries that disable an endpoint. */
 export const exhaustedMax = 10
 
-/**
- * Milliseconds from the end of attempt number `attempts` to the next one; undefined after the last one. `random` is from 0 to 1,
- * exclusive. The receiver's request (`retryAfterMillis`) can only increase the delay.
- */
+/** Milliseconds between attempt number `attempts` and the next; undefined after the last. `random` is from 0 to 1. */
 export const delayAfter = (
   delaysSeconds: ReadonlyArray<number>,
   attempts: number,

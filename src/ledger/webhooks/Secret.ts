@@ -1,4 +1,4 @@
-/** The secrets that sign deliveries, generated or chosen by the caller. */
+/** The secrets of endpoints, generated or chosen by the caller. */
 import { Effect, Result } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import { Base64 } from "effect/encoding"
@@ -8,7 +8,7 @@ import type { SigningKeys } from "./Message.ts"
 export const secretPrefix = "whsec_"
 /** Random bytes of a generated secret. */
 export const secretBytes = 32
-/** How long the previous secret also signs. */
+/** How long deliveries are also signed with the previous secret. */
 export const overlapMillis = 86_400_000
 
 /** `whsec_` and random bytes in base64. */
@@ -21,7 +21,7 @@ export const prefixOf = (secret: string): string =>
     .slice(0, secret.startsWith(secretPrefix) ? secretPrefix.length + 4 : 4)
     .join("")
 
-/** The HMAC keys of a secret. X-Service-Signature uses its whole text; Standard Webhooks the decoded base64 after `whsec_`. */
+/** The HMAC keys of a secret: its text for X-Service-Signature, the decoded base64 of it for Standard Webhooks. */
 export const keysOf = (secret: string): SigningKeys => {
   const whole = Buffer.from(secret)
   const encoded = secret.startsWith(secretPrefix) ? secret.slice(secretPrefix.length) : ""

@@ -1,7 +1,7 @@
 /**
- * Sends one request to a receiver and returns its response. Connections are reused. Each connects to IP addresses that were
- * checked when it was opened, so no second name lookup can lead elsewhere. Only the status of a response is stored, and no redirect
- * is followed: both could leak data of a private network.
+ * Sends one request to a receiver and returns its response. Connections are reused. Each connects to IP addresses that
+ * were checked when it was opened, without a second name lookup. Redirects are not followed and only the status is
+ * stored, because both could leak data of a private network.
  */
 import { Agent, buildConnector, type Dispatcher } from "@effect/platform-node/Undici"
 import { Context, Effect, FiberSet, Layer, Schema } from "effect"
@@ -57,13 +57,13 @@ export class Sender extends Context.Service<
   )
 }
 
-// The service's clock times the whole exchange, and its end closes the socket. These limits only must not be shorter.
+// The service's clock limits the whole exchange and then closes the socket. These limits must not be shorter.
 const socketMillisMax = 4 * attemptSecondsMax * 1_000
 const socketTimeouts = { headersTimeout: socketMillisMax, bodyTimeout: socketMillisMax }
 
 type Connector = buildConnector.connector
 
-/** Opens connections to checked addresses only, one after another until one succeeds. */
+/** Connects only to checked addresses, one after another until one succeeds. */
 const makeConnector = Effect.gen(function* () {
   const addresses = yield* Addresses
   const fork = yield* FiberSet.makeRuntime<never>()

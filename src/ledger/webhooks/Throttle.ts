@@ -1,6 +1,6 @@
 /**
- * Throttles the claiming of deliveries. Without API requests there is no limit. During requests the limit keeps a backlog from
- * taking their CPU time: without it a backlog of 60,000 made the runtime API up to 3.4 times slower.
+ * Limits the rate of claims while there are API requests: without it a backlog of 60,000 deliveries made the runtime
+ * API up to 3.4 times slower.
  */
 
 /** Deliveries a second during requests. */
@@ -8,7 +8,7 @@ const rateWithRequestsMax = 4_000
 /** Deliveries a second while the event loop is busy. */
 const rateWhenBusyMax = 1_200
 const busyUtilization = 0.7
-/** Up to this many requests a second deliveries are not throttled. */
+/** Up to this number of requests a second, deliveries are not throttled. */
 const requestsFew = 50
 
 /** The load of this node since the previous pass. */
@@ -20,7 +20,7 @@ export interface LoadSample {
   readonly utilization: number
 }
 
-/** Milliseconds to pause after a claim of this many deliveries. */
+/** The pause after a claim of this number of deliveries. */
 export const pauseMillisAfter = (claimed: number, { millis, requests, utilization }: LoadSample): number => {
   if (requests * 1_000 <= requestsFew * millis) return 0
   return (claimed * 1_000) / (utilization > busyUtilization ? rateWhenBusyMax : rateWithRequestsMax)

@@ -1,9 +1,10 @@
 /**
- * For receivers: verifies that a delivery is genuine. This file imports only `node:crypto`, so that it can be copied into any
- * project on Node, Deno or Bun.
+ * For receivers: verifies that a delivery is genuine. This file imports only `node:crypto`, so that it can be copied
+ * into any project on Node, Deno or Bun.
  *
- * What must stay true: it verifies the raw bytes of the request, never re-serialized JSON; it compares signatures in constant
- * time; and it refuses timestamps outside the tolerance, so that an intercepted delivery cannot be replayed later.
+ * What must stay true: it verifies the raw bytes of the request, never re-serialized JSON; it compares signatures in
+ * constant time; and it refuses timestamps outside the tolerance, so that an intercepted delivery cannot be replayed
+ * later.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 

@@ -1,10 +1,10 @@
-/** A webhook endpoint, to which events are delivered. Its secret is shown only in the response that creates or rotates it. */
+/** A webhook endpoint. Only the response that creates or rotates its secret contains it. */
 import { Schema } from "effect"
 import { isMinCharacters, Name, publishedAs, Text } from "../../contract/api/Text.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 import { eventTypes } from "../events/EventType.ts"
 
-/** Characters of the longest URL, and of the shortest and longest secret that a caller may choose. */
+/** The maximum length of a URL, and the lengths of a chosen secret. */
 const urlLengthMax = 2_048
 export const secretLength = { min: 16, max: 256 }
 

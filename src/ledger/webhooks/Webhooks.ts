@@ -1,7 +1,7 @@
 /**
- * Webhook endpoints: each command is one transaction of the change and its event. A secret is encrypted under the master key,
- * because deliveries are signed with it; only the response that creates or rotates it contains it, and no event does. A command
- * that changes an endpoint's subscriptions raises the revision of the subscriptions before it appends its own event.
+ * Webhook endpoints. Each command is one transaction with its event. Secrets are encrypted with the master key, because
+ * deliveries are signed with them. Only the response that creates or rotates a secret contains it, and no event does. A
+ * command that changes subscriptions raises their revision before it appends its event.
  */
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -28,7 +28,7 @@ import {
   webhookSorts
 } from "./Webhook.ts"
 
-/** The context that an endpoint's secrets are sealed for. */
+/** The context of an endpoint's encrypted secrets. */
 export const secretPlace = (id: string): string => `webhook_endpoints/${id}`
 
 const notFound = (id: string) => refuseUnknownId("webhook endpoint", id)
@@ -138,12 +138,12 @@ export class Webhooks extends Context.Service<
       }, inTransaction)
 
       const create = Effect.fn("Webhooks.create")(function* (input: Create) {
-        // Before the transaction: a slow name server must hold no lock.
+        // Before the transaction, so that a slow name server holds no lock.
         yield* checkAddress(input.url)
         return yield* insert(input, input.secret ?? (yield* Secret.generate(random)))
       })
 
-      /** Replaces the secret. The previous one also signs for a day, if it can be decrypted. The same secret again changes nothing. */
+      /** The previous secret also signs for a day, if it can be decrypted. The same secret changes nothing. */
       const replaceSecret = Effect.fnUntraced(function* (webhook: WebhookEndpoint, old: Uint8Array, secret: string) {
         const place = secretPlace(webhook.id)
         const current = yield* Effect.option(masterKey.open(old, place))
@@ -203,7 +203,7 @@ export class Webhooks extends Context.Service<
 
       const remove = Effect.fn("Webhooks.delete")(function* (id: string) {
         const { before } = yield* locked(id)
-        // Its deliveries are no longer claimed. The retention removes them later: there may be very many.
+        // Its deliveries are no longer claimed. The retention removes them later, because they may be very many.
         yield* sql`DELETE FROM webhook_endpoints WHERE id = ${id}`
         yield* subscriptionsChanged(sql)
         yield* events.append({ ...eventOf("webhook.deleted", id), metadata: { name: before.name } })

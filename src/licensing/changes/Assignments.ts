@@ -6,7 +6,7 @@ import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
 import type { LicenseFeature } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
-import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt } from "../rules/Lifecycle.ts"
 
 /** Absent fields keep their value; null removes it. */
@@ -40,9 +40,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         return reject(
           "LINKAGE_MISMATCH",
           "The feature belongs to another product than the license: choose a feature of the license's product.",
-          {
-            detail: "feature_id"
-          }
+          { detail: "feature_id" }
         )
       }
       const before = view.assignmentById(feature.id)
@@ -56,7 +54,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         max_consumptions: updatedValue(command.max_consumptions, before?.max_consumptions),
         total_consumptions: before?.total_consumptions ?? 0,
         expires_at,
-        // An expiry that is given, or removed, takes the place of the policy's days.
+        // A given or removed expiry replaces the policy's days.
         ...(command.expires_at === undefined && before?.expires_after_days !== undefined
           ? { expires_after_days: before.expires_after_days }
           : undefined),
@@ -66,7 +64,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         created_at: before?.created_at ?? now,
         updated_at: now
       }
-      // The event names `from_policy` only if it changes.
+      // The event contains `from_policy` only if it changes.
       const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
         "enabled",
         "max_consumptions",
@@ -124,9 +122,7 @@ export const limitEntry = ({ feature_id, max_consumptions, total_consumptions }:
   max_after: max_consumptions
 })
 
-/**
- * The ledger entry of a removed assignment. Its count is lost: if the feature is assigned again, it starts from zero.
- */
+/** The ledger entry of a removed assignment. Its count is lost: a later assignment of the feature starts from zero. */
 export const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "reset",
@@ -165,11 +161,6 @@ export const presentAssignment = (
 const assignmentEvent = (
   { license }: LicenseView,
   event_type: "license.feature_assigned" | "license.feature_removed",
-  assignment: Assignment,
+  { feature_code, feature_id }: Assignment,
   metadata: NewEvent["metadata"]
-): NewEvent => ({
-  event_type,
-  resource_type: "license",
-  resource_id: license.id,
-  metadata: { feature_id: assignment.feature_id, feature_code: assignment.feature_code, ...metadata }
-})
+) => licenseEvent(event_type, license.id, { feature_id, feature_code, ...metadata })

@@ -1,7 +1,4 @@
-/**
- * The management operations on one device: reset, blacklist, unblacklist. Each frees the device's slot and ends its
- * lease.
- */
+/** The management operations on one device. Each frees the device's slot and ends its lease. */
 
 import { unknownId } from "../../contract/api/Failure.ts"
 import type { EventType } from "../../ledger/events/EventType.ts"
@@ -58,7 +55,7 @@ const action = (
   }
 })
 
-/** Resets a device: it holds nothing until it is activated again. */
+/** Resets a device: it has no slot and no seat until it is activated again. */
 export const reset = action("reset", "device.reset", "ended")
 
 /** Blocks a device from every runtime operation. */
@@ -74,7 +71,6 @@ const deviceWithStatus = (device: DeviceRecord, status: DeviceStatus, now: numbe
   updated_at: now
 })
 
-/** The device after a reset. */
 export const resetDevice = (device: DeviceRecord, now: number): DeviceRecord => deviceWithStatus(device, "reset", now)
 
 const freeSlot = ({ license }: LicenseView, device: DeviceRecord, now: number): Changes =>
@@ -85,7 +81,6 @@ const endLease = (view: LicenseView, { id }: DeviceRecord, status: LeaseStatus, 
   return lease === undefined ? [] : [{ ...lease, status, ended_at: now }]
 }
 
-/** The device as the management API returns it. */
 const presentDevice =
   (device: DeviceRecord) =>
   ({ license }: LicenseView): Device => {

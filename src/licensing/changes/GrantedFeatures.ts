@@ -1,5 +1,6 @@
-/** The features that a license gets with its policy, when it is created and when it moves to another policy. */
+/** The features that a license gets from its policy, at its creation and when it moves to another policy. */
 
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import type { changesOf } from "../../ledger/events/Changes.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
 import type { Assignment, LedgerEntry, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
@@ -7,11 +8,9 @@ import { changeOfFeature } from "../model/RecordedAssignment.ts"
 import { begunFeatures } from "../rules/Terms.ts"
 import { limitEntry, removalEntry } from "./Assignments.ts"
 
-const dayMillis = 86_400_000
-
 /**
- * The assignment of a feature that comes with a policy. What was consumed of the feature before stays counted. Its days begin with
- * the license's term; without that instant they wait.
+ * The assignment of a feature that comes with a policy. Earlier consumption stays counted. The feature's days begin
+ * with the license's term; while `termBegins` is undefined, they are pending.
  */
 export const grantedFeature = (
   feature: PolicyFeatureRecord,
@@ -35,7 +34,7 @@ export const grantedFeature = (
   updated_at: now
 })
 
-/** What a move changes about the features of a license. */
+/** The changes that a move makes to the features of a license. */
 interface MovedFeatures {
   readonly assignments: ReadonlyArray<Assignment>
   /** Feature ids. */
@@ -46,9 +45,9 @@ interface MovedFeatures {
 }
 
 /**
- * The new policy's features replace those that came with the old one; features assigned by hand stay. If features are kept,
- * only those are added that the license does not have. A move to the same policy changes no feature. What
- * stays and waits for the license's term begins with it if the move begins the term.
+ * The new policy's features replace those that came with the old one; features assigned by hand stay. With `keep`, only
+ * missing features are added. A move to the same policy changes no feature. If the move begins the license's term, the
+ * pending days of the remaining features begin, too.
  */
 export const featuresAfterMove = (
   view: LicenseView,

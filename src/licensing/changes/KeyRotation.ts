@@ -1,12 +1,10 @@
 /**
  * Replaces a license's key. The rule gets only the stored values of a key: its digest, prefix and last characters. The
- * old key becomes invalid with the commit, because every runtime command carries the digest of the key that it
- * presented.
+ * old key becomes invalid with the commit, because every runtime command contains the digest of its key.
  */
 
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
-import { accept, type Rule } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Rule } from "../rules/LicenseCommand.ts"
 import { refuseRevoked } from "./Assignments.ts"
 
 export type RotateKeyCommand = Pick<LicenseRecord, "key_hash" | "license_key_prefix" | "license_key_last4">
@@ -21,15 +19,8 @@ export const rotateKey: Rule<RotateKeyCommand, LicenseSnapshot, "LICENSE_STATE_C
   }
 }
 
-export const keyRotatedEvent = (
-  license: LicenseRecord,
-  { license_key_prefix, license_key_last4 }: RotateKeyCommand
-): NewEvent => ({
-  event_type: "license.key_rotated",
-  resource_type: "license",
-  resource_id: license.id,
-  metadata: {
+export const keyRotatedEvent = (license: LicenseRecord, { license_key_prefix, license_key_last4 }: RotateKeyCommand) =>
+  licenseEvent("license.key_rotated", license.id, {
     license_key_prefix: { old: license.license_key_prefix, new: license_key_prefix },
     license_key_last4: { old: license.license_key_last4, new: license_key_last4 }
-  }
-})
+  })

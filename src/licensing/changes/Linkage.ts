@@ -1,13 +1,10 @@
-/**
- * The conditions for linking an order and a subscription to a license (docs/API.md, "Orders and subscriptions": linkage
- * rules 1 and 3).
- */
+/** Which orders and subscriptions a license may link to (docs/API.md, "Orders and subscriptions", rules 1 and 3). */
 
 import { isErasing, unknownId } from "../../contract/api/Failure.ts"
 import type { LicenseView, LinkRecord } from "../model/LicenseRecords.ts"
 import { type Refused, reject } from "../rules/LicenseCommand.ts"
 
-/** The records that a request names; undefined for those that it omits. */
+/** The records that a request names; undefined for the others. */
 export interface Links {
   readonly order: LinkRecord | undefined
   readonly subscription: LinkRecord | undefined
@@ -35,13 +32,12 @@ export const refuseLinks = (
   return undefined
 }
 
-/** An order and a subscription by their ids; undefined for those that are not named. */
 interface LinkIds {
   readonly order_id?: string | undefined
   readonly subscription_id?: string | undefined
 }
 
-/** The records that a command names, if the license may have links to them. */
+/** The records that a command names, or the refusal if the license must not link to them. */
 export const namedLinks = (
   view: Pick<LicenseView, "license" | "link">,
   { order_id, subscription_id }: LinkIds
@@ -58,8 +54,8 @@ const refuseUnknown = (kind: "order" | "subscription", id: string) =>
   reject("NOT_FOUND", unknownId(kind, id), { detail: `${kind}_id` })
 
 /**
- * The links of a license after an edit. An order that is named brings its subscription, unless the edit names one; a link that the
- * edit omits otherwise stays, and the two have to match. A null clears one link, and the other stays.
+ * The links of a license after an edit. A named order also links its subscription, unless the edit names one. An
+ * omitted link stays otherwise, and the two must match. A null clears one link; the other stays.
  */
 export const editedLinks = (
   view: Pick<LicenseView, "license" | "link">,
@@ -77,12 +73,12 @@ export const editedLinks = (
   const { license } = view
   const isSame = links.order_id === license.order_id && links.subscription_id === license.subscription_id
   if (isSame || links.order_id === undefined || links.subscription_id === undefined) return links
-  // The order that the edit omits is read by the license's own link.
+  // An omitted order is the license's own.
   const order = view.link("order", links.order_id)
   return order?.subscription_id === links.subscription_id ? links : unmatched
 }
 
-/** Refuses to link a license to a customer that is being erased, and to name the license after it. */
+/** Refuses to link a license to a customer that is being erased, or to copy that customer's name or e-mail. */
 export const refuseErasing = (
   view: Pick<LicenseView, "link">,
   customerId: string | undefined

@@ -1,4 +1,4 @@
-/** Decides the creation of a license: its links, its dates and term, and the features that it begins with. */
+/** Decides the creation of a license: its links, dates, term and first features. */
 import { unknownId } from "../../contract/api/Failure.ts"
 import { recordedValue } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
@@ -9,7 +9,7 @@ import type { LicenseCreate } from "../model/License.ts"
 import type { Assignment, FeatureRecord, LicenseRecord, TargetPolicy } from "../model/LicenseRecords.ts"
 import { limitNames } from "../model/Limits.ts"
 import { recordedAssignment } from "../model/RecordedAssignment.ts"
-import { type Refused, reject } from "../rules/LicenseCommand.ts"
+import { licenseEvent, type Refused, reject } from "../rules/LicenseCommand.ts"
 import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
 import { grantedFeature } from "./GrantedFeatures.ts"
 import type { RotateKeyCommand } from "./KeyRotation.ts"
@@ -17,7 +17,7 @@ import { type Links, refuseLinks } from "./Linkage.ts"
 
 export type NewLicenseInput = typeof LicenseCreate.Type
 
-/** The records that a request names, and what the service generates for the license. */
+/** The records that a request names, and the generated id and key. */
 export interface NewLicenseBasis {
   readonly target: TargetPolicy
   readonly links: Links
@@ -27,7 +27,7 @@ export interface NewLicenseBasis {
   readonly key: RotateKeyCommand
 }
 
-/** A license that may be created, with all its rows. */
+/** An accepted license with all its rows. */
 export interface NewLicense {
   readonly accepted: true
   readonly license: LicenseRecord
@@ -66,7 +66,6 @@ export const newLicense = (
   return { accepted: true, license, assignments, event: createdEvent(license, policy.license_type, assignments) }
 }
 
-/** The state and counters of a new license. */
 const initialState = {
   status: "active",
   active_device_count: 0,
@@ -128,15 +127,8 @@ const plainAssignment = (feature: FeatureRecord, now: number): Assignment =>
     now
   )
 
-const createdEvent = (
-  license: LicenseRecord,
-  license_type: string,
-  assignments: ReadonlyArray<Assignment>
-): NewEvent => ({
-  event_type: "license.created",
-  resource_type: "license",
-  resource_id: license.id,
-  metadata: {
+const createdEvent = (license: LicenseRecord, license_type: string, assignments: ReadonlyArray<Assignment>): NewEvent =>
+  licenseEvent("license.created", license.id, {
     product_id: license.product_id,
     policy_id: license.policy_id,
     license_type,
@@ -156,8 +148,7 @@ const createdEvent = (
             ...recordedAssignment(assignment)
           }))
         })
-  }
-})
+  })
 
 const recordedFields = [
   "customer_id",

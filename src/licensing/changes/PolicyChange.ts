@@ -1,6 +1,6 @@
 /**
  * Moves a license to another policy of its product (docs/API.md, "Change of policy"). Devices and leases stay, and no
- * device is due earlier than it was promised.
+ * heartbeat is due earlier than promised.
  */
 import { unknownId } from "../../contract/api/Failure.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
@@ -15,7 +15,7 @@ import {
   snapshot,
   type TargetPolicy
 } from "../model/LicenseRecords.ts"
-import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
@@ -32,9 +32,9 @@ type PolicyChangeCode =
 
 export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChangeCode> = {
   name: "change policy",
-  // The number of leases tells whether the license is in use, so that a pending term begins with the move.
+  // The number of leases shows whether the license is in use; then a pending term begins with the move.
   needs: ({ policy_id }) => ({ policyId: policy_id, seats: true }),
-  // The cached state is that of the old policy.
+  // The cached state belongs to the old policy.
   endsBatch: () => true,
   decide: (view, command, now) => {
     const revoked = refuseRevoked(view, now)
@@ -68,14 +68,7 @@ export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChan
         assignments: features.assignments,
         removedAssignments: features.removed,
         ledger: features.ledger,
-        events: [
-          {
-            event_type: "license.policy_changed",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { changes }
-          }
-        ]
+        events: [licenseEvent("license.policy_changed", view.license.id, { changes })]
       },
       snapshot
     )
@@ -99,8 +92,8 @@ const targetOf = (
 }
 
 /**
- * The license with its new policy and dates. Under another license type it gets the term of a new license; otherwise it
- * keeps the one that it has. A given expiry wins.
+ * The license with its new policy and dates. With another license type it gets the term of a new license, otherwise it
+ * keeps its term. A given expiry takes precedence.
  */
 const movedLicense = (
   { license, liveLeaseCount, policy }: LicenseView,
@@ -111,7 +104,7 @@ const movedLicense = (
   const moved = { ...license, policy_id: target.id }
   if (target.license_type === policy.license_type)
     return expires_at === undefined ? moved : { ...moved, expires_at, term_days: undefined }
-  // Devices that are in use are not activated again, so a term cannot wait for them.
+  // Devices in use are not activated again, so the term cannot wait for a first activation.
   const isUsed = license.times_activated > 0 || liveLeaseCount > 0
   const duration = isUsed ? { ...target, duration_starts: "creation" as const } : target
   return {
@@ -121,19 +114,19 @@ const movedLicense = (
   }
 }
 
-/** The published entitlement version is the sum of two counters. It rises by one, whatever the new policy's counter is. */
+/** The published entitlement version is the sum of two counters. It rises by one, whatever the new policy's counter. */
 const counterAfter = ({ license, policy }: LicenseView, target: PolicyRecord): number =>
   license.entitlement_counter + policy.entitlement_counter + 1 - target.entitlement_counter
 
-/** A license that the new policy or expiry serves without grace is active again. The clock's own steps follow otherwise. */
+/** The license becomes active if the new policy and expiry permit it. All other states are set by the clock. */
 const reactivated = (moved: LicenseRecord, target: PolicyRecord, now: number) =>
   moved.status !== "suspended" && statusByClock(moved, target, now) === "active"
     ? { status: "active" as const }
     : undefined
 
 /**
- * No device is due before the instant that it was promised. If the new policy switches heartbeats on, or serves a license
- * again that was refused, every device gets a whole interval.
+ * No device is due before its promised instant. If the new policy requires heartbeats for the first time, or makes an
+ * expired license usable again, every device gets a whole interval.
  */
 const promisesKept = (
   { license, policy }: LicenseView,

@@ -1,15 +1,15 @@
 /**
  * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). A renewal never shortens the license.
- * Days are added to the stored expiry if it is in the future, otherwise to now; to the end of a pending term, which begins
- * with the renewal. The order or subscription that paid for
- * the renewal is checked and recorded in the event; the license keeps its own links.
+ * Days are added to the stored expiry if it is in the future, otherwise to now. A pending term begins with the renewal,
+ * and the days are added to its end. The order or subscription of the renewal is checked and recorded in the event; the
+ * license's links stay.
  */
-import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
+import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
 import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
-import { accept, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt } from "../rules/Lifecycle.ts"
 import {
   begunFeatures,
@@ -32,7 +32,6 @@ type RenewCode =
   | "RENEWAL_NOT_LATER"
   | "VALIDATION_ERROR"
 
-/** The state after a renewal, by the state before it. */
 export const statusAfterRenewal = {
   active: "active",
   grace_period: "active",
@@ -40,8 +39,6 @@ export const statusAfterRenewal = {
   suspended: "suspended",
   revoked: "conflict"
 } as const satisfies Record<LicenseStatus, LicenseStatus | "conflict">
-
-const dayMillis = 86_400_000
 
 export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
   name: "renew",
@@ -120,18 +117,13 @@ const renewedEvent = (
   features: NewEvent["metadata"]
 ): NewEvent => {
   const paidFor = { extend_by_days, order_id, subscription_id: subscription_id ?? order?.subscription_id }
-  return {
-    event_type: "license.renewed",
-    resource_type: "license",
-    resource_id: license.id,
-    metadata: {
-      expires_at: {
-        old: license.expires_at === undefined ? null : formatTimestamp(license.expires_at),
-        new: formatTimestamp(to.expires_at)
-      },
-      ...(to.from === to.status ? undefined : { status: { old: to.from, new: to.status } }),
-      ...features,
-      ...Object.fromEntries(Object.entries(paidFor).filter(([, value]) => value !== undefined))
-    }
-  }
+  return licenseEvent("license.renewed", license.id, {
+    expires_at: {
+      old: license.expires_at === undefined ? null : formatTimestamp(license.expires_at),
+      new: formatTimestamp(to.expires_at)
+    },
+    ...(to.from === to.status ? undefined : { status: { old: to.from, new: to.status } }),
+    ...features,
+    ...Object.fromEntries(Object.entries(paidFor).filter(([, value]) => value !== undefined))
+  })
 }

@@ -1,11 +1,7 @@
-/**
- * Transfers a license to another owner, and optionally resets the devices of the previous one and ends the key that the
- * previous one knows.
- */
+/** Transfers a license to another owner. Optionally resets the previous owner's devices and replaces the key. */
 
 import { unknownId } from "../../contract/api/Failure.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { isResettable } from "../model/DeviceTransitions.ts"
 import type { LicenseTransfer } from "../model/License.ts"
 import {
@@ -16,7 +12,7 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import type { Limits } from "../model/Limits.ts"
-import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { endAll } from "../rules/Lifecycle.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { resetDevice } from "./DeviceActions.ts"
@@ -24,7 +20,7 @@ import { keyRotatedEvent, type RotateKeyCommand } from "./KeyRotation.ts"
 import { refuseErasing } from "./Linkage.ts"
 
 export interface TransferCommand extends Omit<typeof LicenseTransfer.Type, "rotate_key"> {
-  /** What is stored of the new key, if the transfer ends the old one. */
+  /** The stored values of the new key, if the transfer replaces the key. */
   readonly newKey?: RotateKeyCommand | undefined
 }
 
@@ -97,12 +93,11 @@ const transferredEvent = (
   { id }: LicenseRecord,
   changes: ReturnType<typeof changesOf> | undefined,
   devices_reset: number
-): NewEvent => ({
-  event_type: "license.transferred",
-  resource_type: "license",
-  resource_id: id,
-  metadata: { ...(changes && { changes }), ...(devices_reset > 0 && { devices_reset }) }
-})
+) =>
+  licenseEvent("license.transferred", id, {
+    ...(changes && { changes }),
+    ...(devices_reset > 0 && { devices_reset })
+  })
 
 const refuseUnknownCustomer = (
   view: LicenseView,
@@ -112,10 +107,7 @@ const refuseUnknownCustomer = (
     ? undefined
     : reject("NOT_FOUND", unknownId("customer", customer_id), { detail: "customer_id" })
 
-/**
- * Absent fields keep their value, unless the license goes to another customer: then they become that customer's. An
- * empty customer_id clears the link.
- */
+/** Absent fields keep their values, or become the new customer's. An empty customer_id clears the link. */
 const ownerAfter = (view: LicenseView, command: TransferCommand) => {
   const { license } = view
   const customer_id = command.customer_id === undefined ? license.customer_id : command.customer_id || undefined

@@ -13,7 +13,7 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import { limitNames } from "../model/Limits.ts"
-import { accept, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { begunFeatures, changesOfBegun, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
@@ -40,7 +40,7 @@ const fields = [
   "metadata"
 ] as const
 
-/** The editable fields that signed payloads depend on: changing one raises the entitlement version. */
+/** The editable fields in signed payloads: changing one raises the entitlement version. */
 const signedFields = ["expires_at", "maintenance_expires_at"] as const
 
 export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
@@ -52,7 +52,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
     allLeases: typeof expires_at === "number",
     owner: typeof customer_email === "string" || typeof customer_name === "string"
   }),
-  // A license of very many devices counts its containers only once their number is limited.
+  // The containers of a license with very many devices are counted only if their number is limited.
   endsBatch: ({ max_container_instances }) => max_container_instances !== undefined,
   decide: (view, { ifMatch, ...edit }, now) => {
     const revoked = refuseRevoked(view, now)
@@ -61,7 +61,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
     const links = editedLinks(view, edit)
     if ("accepted" in links) return links
     const edited = { ...editedBy(view.license, edit), ...links }
-    // An expiry that is given begins a pending term.
+    // A given expiry begins a pending term.
     const begins = edit.expires_at == null ? undefined : termBeginsAt(edited, now)
     const begun = begins === undefined ? [] : begunFeatures(view, begins, now)
     const changes = { ...changesOf(view.license, edited, fields), ...changesOfBegun(begun) }
@@ -82,30 +82,20 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
         },
         assignments: begun.map(({ after }) => after),
         entitlement: signedFields.some((field) => field in changes),
-        events: [
-          {
-            event_type: "license.updated",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { changes }
-          }
-        ]
+        events: [licenseEvent("license.updated", view.license.id, { changes })]
       },
       snapshot
     )
   }
 }
 
-/** An expiry that is given takes the place of a pending term. */
+/** A given expiry replaces a pending term. */
 const editedBy = (license: LicenseRecord, edit: Edit): LicenseRecord => {
   const edited = patched<LicenseRecord>(license, edit)
   return edited.expires_at === undefined ? edited : { ...edited, term_days: undefined }
 }
 
-/**
- * A license whose expiry was moved into the future is active again. For one moved into the past, the clock's own steps
- * follow.
- */
+/** The license becomes active if its expiry moves into the future. All other states are set by the clock. */
 const reactivated = (edited: LicenseRecord, { license, policy }: LicenseView, now: number) =>
   edited.expires_at !== license.expires_at &&
   edited.status !== "suspended" &&
@@ -113,7 +103,7 @@ const reactivated = (edited: LicenseRecord, { license, policy }: LicenseView, no
     ? { status: "active" as const }
     : undefined
 
-/** A change of dates after which the runtime serves a license that it refused, or refuses one until its start. */
+/** Gives whole heartbeat intervals if the runtime refuses the license before or after the change of dates. */
 const servedAnew = (edited: LicenseRecord, { license, policy }: LicenseView, now: number) => {
   if (edited.starts_at === license.starts_at && edited.expires_at === license.expires_at) return undefined
   return isRefused(license, policy, now) || isRefused(edited, policy, now)

@@ -1,11 +1,11 @@
 /**
- * Changes the quota and the consumption of a feature by hand: first the limit, then credits on top of it, then the
- * count. Each change is a row of the ledger. The license's lifetime consumption never changes here.
+ * Changes the quota and the consumption of a feature by hand: first the limit, then added credits, then the count. Each
+ * change is a row of the ledger. The license's lifetime consumption does not change.
  */
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { LicenseFeature, LicenseUsageReset } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
-import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { featureOf, refuseRevoked } from "./Assignments.ts"
 
 export type UsageResetCommand = typeof LicenseUsageReset.Type
@@ -22,6 +22,7 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
     const refused = refuseCredits(before, command)
     if (refused !== undefined) return refused
     const { assignment, ledger } = applySteps(before, command)
+    const { feature_id, feature_code } = assignment
     const changes = changesOf(before, assignment, ["max_consumptions", "total_consumptions"])
     const reply = (after: LicenseView) => featureOf(after, assignment)
     if (Object.keys(changes).length === 0) return accept({}, reply)
@@ -31,18 +32,7 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
         entitlement: true,
         assignments: [{ ...assignment, updated_at: now }],
         ledger,
-        events: [
-          {
-            event_type: "license.usage_reset",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: {
-              feature_id: assignment.feature_id,
-              feature_code: assignment.feature_code,
-              changes
-            }
-          }
-        ]
+        events: [licenseEvent("license.usage_reset", view.license.id, { feature_id, feature_code, changes })]
       },
       reply
     )

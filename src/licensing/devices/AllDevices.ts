@@ -1,8 +1,8 @@
 /**
- * The devices of all licenses, newest first or oldest first. A state by the clock and the time of the last use have no index:
- * validations write them, and an index would slow each validation down. So a page with such a filter reads a bounded number of
- * devices in the list's order, and may return fewer rows than its limit. So does a page for a token of some products: a device
- * has no product of its own.
+ * The devices of all licenses, newest first or oldest first. States that depend on the clock and the time of the last
+ * use have no index, because it would slow down each validation. So a page with such a filter reads a limited number of
+ * devices in the list's order, and may return fewer rows than its limit. The same applies to tokens for some products,
+ * because devices have no product_id.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -30,14 +30,12 @@ export interface AllDevicesFilter extends ListRequest {
   readonly last_seen_before?: number
 }
 
-/** Devices that a page with a filter without an index reads: 5 to 10 ms. */
+/** The number of devices that a page with a filter without an index reads, in 5 to 10 ms. */
 export const readMax = 1_000
 
 export class AllDevices extends Context.Service<
   AllDevices,
-  {
-    list(filter: AllDevicesFilter): Effect.Effect<Page<Device>>
-  }
+  { list(filter: AllDevicesFilter): Effect.Effect<Page<Device>> }
 >()("licensing/licensing/devices/AllDevices") {
   static readonly layer = Layer.effect(
     AllDevices,
@@ -93,7 +91,7 @@ type Row = NullableRow<Device> & { readonly id: string; readonly matches: boolea
 
 const deviceOf = ({ matches: _, ...row }: Row): Device => withoutNulls<Device>(row as NullableRow<Device>)
 
-/** States that only a request changes, so that an index finds them. */
+/** States that only requests change: these have an index. */
 const isRecorded = (status: DeviceStatus | undefined) => status === "reset" || status === "blacklisted"
 
 const hasUnindexed = ({ last_seen_after, last_seen_before, status }: AllDevicesFilter): boolean =>
@@ -106,13 +104,13 @@ const unindexed = (sql: SqlClient.SqlClient, { last_seen_after, last_seen_before
     last_seen_before === undefined ? sql`TRUE` : sql`d.last_seen_at < ${instant(last_seen_before)}`
   ])
 
-/** The conditions that indexes serve. A fingerprint is compared by its digest: no statement contains it. */
+/** The conditions that have indexes. A fingerprint is compared by its digest, so that no statement contains it. */
 const indexed = (sql: SqlClient.SqlClient, filter: AllDevicesFilter) => {
   const { binding_kind, fingerprint, hostname, license_id, product_id, status } = filter
   return sql.and([
     createdWithin(sql, filter, "d.created_at"),
     equals(sql, { "d.license_id": license_id, "l.product_id": product_id }),
-    // Written out for the container index, which has containers only.
+    // A literal, so that PostgreSQL can use the partial index on containers.
     binding_kind === undefined ? sql`TRUE` : sql.literal(`d.binding_kind = '${binding_kind}'`),
     hostname === undefined ? sql`TRUE` : sql`d.hostname IS NOT NULL AND lower(d.hostname) = lower(${hostname})`,
     fingerprint === undefined

@@ -1,7 +1,4 @@
-/**
- * The management operations on a license's devices: reads come from SQL and apply the clock, every change goes through
- * the license's actor.
- */
+/** The management operations on a license's devices. Reads use SQL with the clock; changes use the license's actor. */
 
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -28,7 +25,7 @@ interface Selection {
   readonly clockChanges: ClockChanges
   readonly now: number
   readonly condition: Statement.Fragment
-  /** The order and the number of rows. */
+  /** ORDER BY and LIMIT. */
   readonly first: Statement.Fragment
 }
 
@@ -145,9 +142,9 @@ export class Devices extends Context.Service<
 }
 
 /**
- * Conditions that together select the devices stored in a state. An index cannot tell which devices without a
- * slot are active, because that depends on their seats. There are at most as many as seats, and they are found through
- * their leases; a search for the other states skips them.
+ * Conditions that together select the devices stored in a state. An index cannot find the active devices without a
+ * slot, because their state depends on their seats. They are at most as many as the seats, and are found through their
+ * leases.
  */
 const storedStatusConditions = (
   sql: SqlClient.SqlClient,

@@ -1,4 +1,4 @@
-/** Runs the batches of actors: one at a time for each actor, of all commands that wait in its mailbox. */
+/** Runs the batches of actors: one at a time for each actor, with all pending commands of its mailbox. */
 import { Clock, Effect, Exit, type Fiber, FiberSet, Result } from "effect"
 import { makeCommandBatches } from "./CommandBatch.ts"
 import { type CachedLicense, dropOutdated } from "./DecidedBatch.ts"
@@ -15,7 +15,7 @@ export interface Actor extends CachedLicense {
 
 export const noCommands: ReadonlyArray<PendingCommand> = []
 
-/** Makes a function that starts the batches of an actor at the end of the turn, until its mailbox is empty. */
+/** Returns a function that runs batches of an actor, from the end of the turn until its mailbox is empty. */
 export const makeActorBatches = Effect.gen(function* () {
   const batches = yield* makeCommandBatches
   const fork = yield* FiberSet.makeRuntime<never>()
@@ -27,10 +27,7 @@ export const makeActorBatches = Effect.gen(function* () {
     }
   }
 
-  /**
-   * Finishes a batch and starts the next one. A failure is the result of every command in the batch, and clears the
-   * cached state.
-   */
+  /** Finishes a batch and starts the next one. A failure is the result of all commands, and clears the cached state. */
   const finishBatch = (
     actor: Actor,
     commands: ReadonlyArray<PendingCommand>,
@@ -46,7 +43,7 @@ export const makeActorBatches = Effect.gen(function* () {
       deliver(commands, exit)
       return
     }
-    // Start the next batch before delivering this batch's results, so that the database does not wait for them.
+    // The next batch starts before the results are delivered, so that the database is not idle meanwhile.
     start(actor)
     fork(
       Effect.andThen(
@@ -56,13 +53,12 @@ export const makeActorBatches = Effect.gen(function* () {
     )
   }
 
-  /** Runs a batch that needs look-ups or has to be decided again. */
+  /** Runs a batch that needs look-ups or another decision. */
   const runBatch = (actor: Actor, commands: ReadonlyArray<PendingCommand>, attempts: number): void => {
     const run = Effect.exit(Effect.interruptible(inFirstSpan(commands, batches.run(actor, commands, attempts))))
     actor.fiber = fork(Effect.uninterruptible(Effect.map(run, (exit) => finishBatch(actor, commands, exit))))
   }
 
-  /** Starts a batch of all waiting commands. */
   const start = (actor: Actor): void => {
     const commands = actor.mailbox.splice(0, batchLengthOf(actor.mailbox))
     actor.batch = commands
@@ -79,7 +75,7 @@ export const makeActorBatches = Effect.gen(function* () {
   }
 
   let scheduled: Array<Actor> = []
-  /** Yields once to the scheduler, so that all commands posted in the same turn share the batch. */
+  /** All commands posted in the same turn share the batch. */
   const startScheduled = Effect.andThen(
     Effect.yieldNow,
     Effect.sync(() => {

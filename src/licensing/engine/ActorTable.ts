@@ -1,4 +1,4 @@
-/** The actors in memory, by license. */
+/** The actors in memory. */
 import { type Actor, noCommands } from "./ActorBatches.ts"
 import { giveUpLate, isLate } from "./PendingCommand.ts"
 
@@ -14,7 +14,7 @@ export class ActorTable {
     return this.actors.get(licenseId)
   }
 
-  /** The license's actor, which is added if there is none. */
+  /** The license's actor; adds it if missing. */
   of(licenseId: string): Actor {
     const existing = this.actors.get(licenseId)
     if (existing !== undefined) return existing
@@ -42,16 +42,13 @@ export class ActorTable {
       this.actors.delete(actor.licenseId)
   }
 
-  /**
-   * Answers commands at their deadline unless their changes are being committed, and takes them out of the queues. Returns whether
-   * others wait.
-   */
+  /** Refuses commands at their deadline, unless their commit has begun. Returns whether any actor is running. */
   giveUpLate(now: number): boolean {
     let waiting = false
     for (const actor of this.actors.values()) {
       if (!actor.running) continue
       waiting = true
-      // Not only at the front: a command that another node gave back has its old deadline.
+      // Late commands can be anywhere in the mailbox: a returned command keeps its original deadline.
       const late = actor.mailbox.filter((command) => isLate(command, now))
       for (const command of late) actor.mailbox.splice(actor.mailbox.indexOf(command), 1)
       giveUpLate(late, now)

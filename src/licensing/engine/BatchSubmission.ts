@@ -1,4 +1,4 @@
-/** Sends a decided batch to the database: its changes to the journal, or the question whether its revisions are still current. */
+/** Commits a decided batch by the journal, or, without changes, checks that its revisions are still current. */
 import { Clock, Effect, Exit } from "effect"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { refuseBusyLog } from "../../platform/postgres/queries/Sql.ts"
@@ -9,7 +9,7 @@ import type { DecidedBatch, SubmittedResult } from "./DecidedBatch.ts"
 import { Journal } from "./Journal.ts"
 import { giveUpLate, spansOf } from "./PendingCommand.ts"
 
-/** The decision is committed or confirmed: updates the cached state. */
+/** Updates the cached state after the commit or the check. */
 export const applyCommitted = ({ license, state, pending, results, stored }: DecidedBatch): DecidedBatch["results"] => {
   state.absorb(pending)
   if (pending.movesPolicy) license.state = undefined
@@ -27,7 +27,6 @@ export const makeBatchSubmission = Effect.gen(function* () {
   const journal = yield* Journal
   const clock = yield* Clock.Clock
 
-  /** Commits or confirms the batch, and then calls `onResult`. */
   return (decided: DecidedBatch, onResult: (exit: Exit.Exit<SubmittedResult>) => void): void => {
     const { commands, confirmed, license, pending, state } = decided
     const finish = (isCurrent: boolean): void => onResult(Exit.succeed(isCurrent ? applyCommitted(decided) : "stale"))

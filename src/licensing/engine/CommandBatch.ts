@@ -1,7 +1,7 @@
 /**
- * A batch: all pending commands of one license, decided together and committed as one. A batch that changes nothing
- * checks that the revisions of its decision are still current in the database, unless a prefetch has already checked
- * them. So every result is confirmed by the database and never assumes that this process is the only one.
+ * A batch: all pending commands of one license, decided and committed together. A batch without changes checks that the
+ * revisions of its decision are still current in the database, unless a prefetch has checked them. So the database
+ * confirms every result, with any number of nodes.
  */
 
 import { Context, Effect, Exit, Result } from "effect"
@@ -22,8 +22,8 @@ import type { CommandResult, PendingCommand } from "./PendingCommand.ts"
 /** Attempts at a batch whose license other nodes keep changing. */
 const attemptsMax = 8
 /**
- * Attempts without a lock. A node that has the license in memory is always faster than a node that has to load it
- * first, so later attempts lock the license. Only simulations lower this number, to reach the lock more often.
+ * Attempts without a lock. A node with the license in memory is always faster than a node that has to load it, so later
+ * attempts lock the license. Only simulations lower this number, to use the lock more often.
  */
 export const UnlockedAttempts = Context.Reference("licensing/licensing/engine/UnlockedAttempts", {
   defaultValue: () => 5
@@ -36,8 +36,8 @@ export const makeCommandBatches = Effect.gen(function* () {
   const unlockedAttempts = yield* UnlockedAttempts
 
   /**
-   * Starts a batch that needs no look-up and stores no response, without a fiber of its own. Nearly all batches are of
-   * this kind; it saves a tenth of a request's CPU time. Returns false, and has no effect, for any other batch.
+   * Starts a batch without a fiber, which saves a tenth of a request's CPU time. Returns false, and has no effect, if
+   * the batch needs look-ups or stores responses, which few batches do.
    */
   const startFromMemory = (
     license: CachedLicense,
@@ -52,7 +52,7 @@ export const makeCommandBatches = Effect.gen(function* () {
 
   const submitAndWait = (decided: DecidedBatch) => Effect.callback<SubmittedResult>((resume) => submit(decided, resume))
 
-  /** Decides and submits the batch once. Returns the results, or why the batch has to be decided again. */
+  /** Decides and submits the batch once. Returns the results, or why another decision is needed. */
   const attempt = Effect.fnUntraced(function* (
     license: CachedLicense,
     commands: ReadonlyArray<PendingCommand>,
@@ -62,10 +62,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     return isDecided(decided) ? yield* submitAndWait(decided) : decided
   })
 
-  /**
-   * Decides and submits the batch with the license locked, so that no other node can change the license in between.
-   * Used after other nodes have overtaken this one several times.
-   */
+  /** Decides and submits the batch with the license locked, because other nodes keep changing it. */
   const attemptLocked = Effect.fnUntraced(function* (license: CachedLicense, commands: ReadonlyArray<PendingCommand>) {
     let decided: DecidedBatch | BatchResult = "stale"
     const decide = Effect.map(decideLocked(license, commands), (batch) => {
@@ -82,7 +79,6 @@ export const makeCommandBatches = Effect.gen(function* () {
     return last.pending.changed ? applyCommitted(last) : yield* submitAndWait(last)
   })
 
-  /** Attempts the batch until it has results. */
   const run = Effect.fnUntraced(function* (
     license: CachedLicense,
     commands: ReadonlyArray<PendingCommand>,

@@ -1,21 +1,21 @@
-/** The changes that wait for their group commit, and how long they are gathered while another node commits. */
+/** The queue of changes for the group commit, and the pauses between groups while other nodes commit. */
 import { Clock, Effect, Exit, FiberSet } from "effect"
 import { makeBatcher, type SubmitToBatch } from "../../platform/postgres/driver/Batcher.ts"
 import { makeLateCheck } from "../../platform/postgres/driver/Deadline.ts"
 import { type CommitResult, exits } from "./CommitResult.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
-/** Licenses in one transaction: bounds its duration and the size of its statements. */
+/** Licenses in one transaction: limits its duration and the size of its statements. */
 export const groupMax = 512
 /**
- * Groups in progress at the same time. A second one would wait for the first one's event counter anyway, and smaller
- * groups cost more. Also, the groups' numbers rise only if groups run one after another.
+ * Concurrent groups. A second group would wait for the event counter of the first one, and smaller groups cost more.
+ * Also, the numbers of the groups must rise.
  */
 const concurrency = 1
 
 const commitBatches = { name: "journal.commit", isLinked: true, concurrency, batchMax: groupMax }
 
-/** Groups the changes that wait. Those whose deadline passes in the queue are returned, and locked ones are tried again. */
+/** Commits queued changes in groups. Late changes get the result `late`; changes of locked licenses are retried. */
 export const makeCommitQueue = Effect.fnUntraced(function* (
   commitAll: (group: ReadonlyArray<PendingChanges>) => Effect.Effect<ReadonlyArray<Exit.Exit<CommitResult>>>,
   retryLocked: (pending: PendingChanges) => Effect.Effect<Exit.Exit<CommitResult>>,
@@ -45,25 +45,25 @@ export const makeCommitQueue = Effect.fnUntraced(function* (
   return commit
 })
 
-/** A group that has waited for longer found the event counter taken by another node. */
+/** After a longer wait, another node has held the event counter. */
 const waitMillisMin = 0.5
-/** How long another node is expected to commit again. */
+/** The time within which another node probably commits again. */
 const contendedMillis = 1_000
 const gatherMillisMax = 10
 
 export interface Gathering {
-  /** The group in progress has waited for the event counter for so long. */
+  /** Records how long the current group has waited for the event counter. */
   readonly waited: (millis: number) => void
-  /** The group is committed, or not. */
+  /** Records the duration of a group, committed or not. */
   readonly finished: (millis: number) => void
-  /** How long to gather changes before the next group, 0 = not at all. */
+  /** The pause before the next group, in which changes are collected. */
   readonly pauseMillis: () => number
 }
 
 /**
- * While other nodes commit, too, nodes take turns at the event counter. A node that sends its next group at once makes it
- * small, and a small group costs nearly as much as a large one. So it gathers changes for as long as its last group took
- * without waiting, which leaves that time to another node. If no other node commits, nothing is gathered.
+ * Nodes that commit at the same time take turns at the event counter. A group that is sent at once is small, and costs
+ * nearly as much as a large one. So a node collects changes for as long as its last group took without waiting, and
+ * another node commits in that time. If no other node commits, there is no pause.
  */
 export const makeGathering = Effect.map(Clock.Clock, (clock): Gathering => {
   const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)

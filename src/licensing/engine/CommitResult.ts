@@ -1,4 +1,4 @@
-/** What became of the changes of a license, and the retry of those whose license is locked. */
+/** The result of committing a license's changes, and the retries for a locked license or a busy event log. */
 import { Clock, Effect, Exit, Semaphore } from "effect"
 import type { SqlError } from "effect/sql"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
@@ -6,13 +6,13 @@ import { isConcurrentChange, isForeignKeyViolation, isLogBusy } from "../../plat
 import type { PendingChanges } from "./PendingChanges.ts"
 
 /**
- * Nothing was written unless it is `committed`. `stale`: decided on outdated revisions. `locked`: another transaction
- * holds the license for too long. `busy`: others hold the event log for too long. `late`: the deadline passed before
- * the commit began.
+ * Only `committed` has written anything. `stale`: decided on outdated revisions. `locked`: another transaction holds
+ * the license for too long. `busy`: others hold the event log for too long. `late`: the deadline passed before the
+ * commit began.
  */
 export type CommitResult = "committed" | "stale" | "locked" | "busy" | "late"
 
-/** Of changes that are decided under the license's lock: their deadline does not matter any more. */
+/** The result of changes that are decided under the license's lock, which ignore the deadline. */
 export type LockedCommitResult = Exclude<CommitResult, "late">
 
 export const exits = {
@@ -43,13 +43,13 @@ export const makeLockWait = Effect.map(Clock.Clock, (clock): LockWait => {
   }
 })
 
-/** How long a license that another transaction holds is tried again. */
+/** How long commits of a locked license are retried. */
 const lockedMillisMax = 2_000
 const lockedRetryMillis = 100
 
 /**
- * Tries a locked license again, alone, while the groups of the other licenses continue. One attempt at a time, and each
- * takes what is free at once or gives up, so that very many locked licenses occupy one connection.
+ * Retries a locked license alone, while the groups of other licenses continue. Attempts run one at a time and do not
+ * wait for locks, so that very many locked licenses occupy one connection.
  */
 export const makeLockedRetry = Effect.fnUntraced(function* (
   attempt: (pending: PendingChanges) => Effect.Effect<Exit.Exit<CommitResult>>,
@@ -70,17 +70,14 @@ export const makeLockedRetry = Effect.fnUntraced(function* (
   })
 })
 
-/**
- * An attempt that begins later than this after the first one is the last, so all of them end before a request's
- * deadline.
- */
+/** No retry begins later than this, so that all attempts end before a request's deadline. */
 const busyMillisMax = 2_500
 const busyAttemptsMax = 4
 
 /**
- * Repeats a commit as a whole that did not get the event counter in time: that says nothing about its licenses. After
- * one has given up, each of the next makes one attempt, so that the changes that have waited behind it do not wait as
- * long again.
+ * Repeats a whole commit that did not get the event counter in time, because that does not depend on its licenses.
+ * After a commit has given up, the next ones make one attempt each, so that the changes behind it do not wait as long
+ * again.
  */
 export const makeWhileLogBusy = Effect.map(Clock.Clock, (clock) => {
   let isGivenUp = false
@@ -97,9 +94,6 @@ export const makeWhileLogBusy = Effect.map(Clock.Clock, (clock) => {
 
 export type WhileLogBusy = Effect.Success<typeof makeWhileLogBusy>
 
-/**
- * A unique row that another node wrote first, a record that was deleted after it was read, or an epoch that was
- * retired: the next decision will see it.
- */
+/** Whether a new decision helps: a unique row exists already, a record was deleted, or the epoch was retired. */
 export const isOvertaken = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error) || isConcurrentChange(error)

@@ -1,7 +1,4 @@
-/**
- * Decides a batch on the cached state of its license, in one of three ways: from memory, with what it needs from the
- * database, locked.
- */
+/** Decides a batch on its license's cached state: from memory, with look-ups, or under the license's lock. */
 import { Clock, Effect, Exit } from "effect"
 import { LicenseLookups, type Lookups } from "../lookups/LicenseLookups.ts"
 import { LicenseStore } from "../lookups/LicenseStore.ts"
@@ -19,22 +16,19 @@ import {
   storeResponses
 } from "./PendingCommand.ts"
 
-/** A license and its cached state. The state is undefined when it has to be loaded, for the first time or again. */
+/** A license and its cached state; undefined if it has to be loaded. */
 export interface CachedLicense {
   readonly licenseId: string
   state: CommittedState | undefined
-  /** The revision of the last cached state that was found outdated, until the license is loaded again. */
+  /** The revision of the last outdated state, until the license is loaded again. */
   outdatedRevision: number | undefined
-  /** When the license was last found to have been changed by others than its actor. */
+  /** When a change by anyone except this actor was last detected. */
   changedElsewhereAt: number
-  /** Whether the running batch has decided changes: then it is not given up, unless the journal returns it. */
+  /** Whether the running batch has decided changes. Then only the journal can abandon it. */
   decided: boolean
 }
 
-/**
- * Drops the cached state. Its license may be unchanged: edits of its policy or its product's catalog make it outdated,
- * too.
- */
+/** Drops the cached state. The license may be unchanged: edits of its policy or catalog also outdate the state. */
 export const dropOutdated = (license: CachedLicense): void => {
   license.outdatedRevision ??= license.state?.license.revision
   license.state = undefined
@@ -53,13 +47,10 @@ export interface DecidedBatch {
   readonly confirmed: boolean
 }
 
-/**
- * What became of a batch. `stale`: decide again on a newer state. `eventIdsNeeded`: decide again with event ids looked
- * up.
- */
+/** `stale`: decide again on a newer state. `eventIdsNeeded`: decide again with event ids looked up. */
 export type BatchResult = ReadonlyArray<CommandResult> | "stale" | "eventIdsNeeded"
 
-/** The same after its submission: by then its event ids do not matter any more. */
+/** The result of a submitted batch, which needs no event ids. */
 export type SubmittedResult = Exclude<BatchResult, "eventIdsNeeded">
 
 export const isDecided = (batch: DecidedBatch | BatchResult): batch is DecidedBatch =>
@@ -73,10 +64,7 @@ export const makeBatchDecisions = Effect.gen(function* () {
   const { epoch } = yield* Journal
   const clock = yield* Clock.Clock
 
-  /**
-   * Decides a batch that needs no look-up and stores no response. Returns undefined, and has no effect, for any other
-   * batch.
-   */
+  /** Returns undefined, and has no effect, if the batch needs look-ups or stores responses. */
   const decideFromMemory = (
     license: CachedLicense,
     commands: ReadonlyArray<PendingCommand>
@@ -94,11 +82,11 @@ export const makeBatchDecisions = Effect.gen(function* () {
   }
 
   const withoutLock = { load: store.load, lookups: lookups as Lookups }
-  // A transaction that holds a lock must not wait for a second connection: all connections may be held by transactions
-  // that wait for its lock.
+  // A transaction with a lock must not wait for a second connection: transactions that wait for its lock may hold them
+  // all.
   const withLock = { load: store.loadInTransaction, lookups: lookups.inTransaction }
 
-  /** Decides the commands on the cached state, loading it first if there is none. */
+  /** Decides the commands on the cached state, which it loads if missing. */
   const decideBatch = Effect.fnUntraced(function* (
     license: CachedLicense,
     commands: ReadonlyArray<PendingCommand>,
@@ -126,7 +114,7 @@ export const makeBatchDecisions = Effect.gen(function* () {
     if (!checkEventIds && commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command)))
       return "eventIdsNeeded"
     const results = yield* storeResponses(pending, commands, decisions)
-    // Refusals are not stored here, even if an earlier attempt had accepted the command.
+    // Refusals are not stored, even if an earlier attempt had accepted the command.
     const stored = pending.changed ? commands.filter((_, index) => !isRefused(decisions[index]!)) : []
     return {
       license,

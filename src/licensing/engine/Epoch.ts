@@ -1,7 +1,7 @@
 /**
  * The epoch of this node: the name under which its journals commit. Another node can retire an epoch in the database;
- * from then on no group of that epoch can commit, whenever it arrives. The node notices that at its next group and
- * takes a new epoch. What must stay true: whatever was decided in a retired epoch is never committed in a later one.
+ * no group of that epoch can commit afterwards. The node detects this at its next group and takes a new epoch. What
+ * must stay true: decisions of a retired epoch are never committed in a later one.
  */
 import { Effect, Random } from "effect"
 import { SqlError } from "effect/sql"
@@ -17,7 +17,7 @@ export interface Epoch {
   readonly current: string
   /** Takes a new epoch if this one is still the current one. */
   renew(retired: string): void
-  /** Is called with the retired epoch, after the new one has begun. */
+  /** Called with the retired epoch, after the new one has begun. */
   readonly onRenewed: Set<(retired: string) => void>
 }
 
@@ -40,24 +40,20 @@ export const makeEpoch = Effect.gen(function* () {
   return epoch
 })
 
-/** Whether the changes may be committed by a group of this epoch. Changes without an epoch may in any. */
+/** Whether a group may commit the changes: those of its epoch, or without an epoch. */
 export const isOfEpoch =
   ({ epoch }: GroupId) =>
   (pending: PendingChanges): boolean =>
     pending.epoch === undefined || pending.epoch === epoch
 
-/** What a group with changes of an earlier epoch fails with. */
 export const changesOfEarlierEpoch = new SqlError.SqlError({
   reason: new SqlError.UnknownError({
     cause: { code: concurrentChange },
-    message: "The changes are of an earlier epoch."
+    message: "The changes belong to an earlier epoch."
   })
 })
 
-/**
- * Takes a new epoch if the database refuses the number of a group. A write that leaves outdated licenses out fails for
- * that only.
- */
+/** Takes a new epoch if the database refuses a group's number, the only conflict of writes without outdated licenses. */
 export const renewingEpoch =
   (epoch: Epoch) =>
   <A>(write: (groupId: GroupId) => Effect.Effect<A, SqlError.SqlError>) =>

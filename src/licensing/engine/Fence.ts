@@ -1,8 +1,8 @@
 /**
- * The fence of a group commit: a license is written only if the revisions that its changes were decided on are still
- * current. Licenses are written in the order of their ids, so that two groups never wait for each other. The group's
- * number is written with them and refused if the journal's row already has a later number. All licenses of a group get
- * its revision, which no license had before.
+ * The fence of a group commit: a license is written only if the revisions of its decision are still current. Licenses
+ * are written in the order of their ids, so that two groups never deadlock. The group's number is written with them,
+ * and refused if the journal's row already has a higher number. All licenses of a group get its revision, which is
+ * unique.
  */
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -12,10 +12,7 @@ import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>
 
-/**
- * Identifies a group: the node's epoch, the journal that commits it, its number in that journal, when it was formed,
- * its revision.
- */
+/** Identifies a group: the node's epoch, the journal, the number in that journal, the time, the revision. */
 export interface GroupId {
   readonly epoch: string
   readonly journal: string
@@ -24,10 +21,7 @@ export interface GroupId {
   readonly revision: number
 }
 
-/**
- * A fence for the whole group: one outdated license fails the group, and nothing is written. The policies and products
- * of a group are few, so they are checked once each.
- */
+/** A fence for the whole group: one outdated license fails the group. Each policy and product is checked once. */
 export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: PendingGroup) => {
   const policies = [
     ...distinctRevisions(group, ({ base: { policy } }) => [policy.id, policy.revision]),
@@ -47,7 +41,7 @@ export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pend
       ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
-/** A fence for each license: outdated licenses are left out. Returns the ids of the licenses that were written. */
+/** A fence for each license: outdated licenses are omitted. Returns the ids of the written licenses. */
 export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: PendingGroup) => {
   const seen = sql`,
     unnest(${columns.int8(byLicense(group).map(({ base }) => base.policy.revision))}) AS policy_revision,
@@ -66,17 +60,17 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
   )
 }
 
-/** Whether the license moves to another policy. Then the fence also checks the revision of that policy. */
+/** Whether the license moves to another policy, whose revision the fence also checks. */
 const isMove = ({ base, policy }: PendingChanges): boolean => policy !== base.policy
 
-/** Whether a decision has read a customer, whose name and address it may have copied. */
+/** Whether a decision has read a customer, and may have copied the name and e-mail. */
 const namesCustomer = ({ prefetched: { links } }: PendingChanges): boolean =>
   links.length > 0 && links.some(({ kind }) => kind === "customer")
 
 /**
  * Locks the policies that licenses of the group move to, and the customers that they name, before the fence reads their
- * revisions: an edit, a deletion or an erasure that runs at the same moment comes before the fence, which then refuses
- * the change, or waits for the commit and finds the license.
+ * revisions. A concurrent edit, deletion or erasure either precedes the fence, which then refuses the change, or waits
+ * for the commit and finds the license.
  */
 export const lockTargets = (
   sql: SqlClient.SqlClient,
@@ -100,10 +94,7 @@ export const lockTargets = (
 
 const customersOf = ({ prefetched: { links } }: PendingChanges) => links.filter(({ kind }) => kind === "customer")
 
-/**
- * The customers whose erasure began after a decision had read them: what it copied from them must not be written any
- * more.
- */
+/** The customers whose erasure began after a decision had read them. Copies of their data must not be written. */
 const erasedCustomers = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const named = group
     .filter(namesCustomer)
@@ -114,7 +105,6 @@ const erasedCustomers = (sql: SqlClient.SqlClient, group: PendingGroup) => {
     WHERE revision IS DISTINCT FROM (SELECT c.erasure_revision FROM customers c WHERE c.id = named.id)`
 }
 
-/** The policies that licenses of the group move to. */
 const targets = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   if (!group.some(isMove)) return sql``
   const moved = byLicense(group).map((pending) => (isMove(pending) ? pending.policy : undefined))
@@ -134,10 +124,7 @@ export const lockFree = (sql: SqlClient.SqlClient, group: PendingGroup) =>
 const byLicense = (group: PendingGroup): PendingGroup =>
   group.toSorted((a, b) => (a.base.license.id < b.base.license.id ? -1 : 1))
 
-/**
- * Each id with the revision that the decision read. If two decisions read different revisions, both appear, and one of
- * them fails the fence.
- */
+/** Each id with the revision of the decision. If two decisions read different revisions, one fails the fence. */
 const distinctRevisions = (group: PendingGroup, pairOf: (pending: PendingChanges) => readonly [string, number]) => {
   const pairs = new Map<string, { readonly id: string; readonly revision: number }>()
   for (const pending of group) {
@@ -148,10 +135,9 @@ const distinctRevisions = (group: PendingGroup, pairOf: (pending: PendingChanges
 }
 
 /**
- * Looks up each license by id and writes it by its row address (ctid), so that no plan can start with a scan of the
- * table, not even one made with old statistics. PostgreSQL checks a row again after waiting for its
- * lock. Reading the values from the arrays row by row, and writing without a lock beforehand, made the statement a
- * third faster.
+ * Looks up each license by id and writes it by its row address (ctid), so that no plan scans the table, even with old
+ * statistics. PostgreSQL checks a row again after waiting for its lock. Reading the arrays row by row, and writing
+ * without an earlier lock, made the statement a third faster.
  */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
@@ -189,16 +175,10 @@ const claimNumber = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId)
   ON CONFLICT (id) DO UPDATE SET last_group = excluded.last_group, written_at = excluded.written_at
   WHERE journals.last_group < excluded.last_group RETURNING id`
 
-/**
- * Added to the last number of a journal that was retired: no group has a higher one, and what was committed stays
- * known.
- */
+/** Added to the last number of a retired journal: no group has a higher one, and the last committed one stays known. */
 const retired = 2 ** 52
 
-/**
- * Whether the group was the last that its journal committed. Waits for a writer of the journal's row, and locks the
- * row.
- */
+/** Whether the group is the last one that its journal committed. Waits for the lock of the journal's row. */
 export const wasLastGroup = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId) =>
   Effect.map(
     sql<{ readonly last_group: number }>`
@@ -207,11 +187,11 @@ export const wasLastGroup = (sql: SqlClient.SqlClient, { journal, number, at }: 
     ([row]) => row!.last_group % retired === number
   )
 
-/** From now on no group of this journal with a lower number can commit. */
+/** Prevents all commits of groups with lower numbers. */
 export const abandonGroupsBelow = (sql: SqlClient.SqlClient, journal: string, number: number) => sql`
   UPDATE journals SET last_group = ${number} WHERE id = ${journal} AND last_group < ${number}`
 
-/** From now on no group of this journal can commit. Waits for one that is being committed. */
+/** Prevents all commits of this journal, after waiting for a running one. */
 export const retireJournal = (sql: SqlClient.SqlClient, journal: string, at: number) => sql`
   INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, ${retired}, ${instant(at)})
   ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group + ${retired}, written_at = excluded.written_at

@@ -1,7 +1,7 @@
 /**
- * Commits groups of changes, and isolates the licenses that keep the others of their group from being committed: first
- * the whole group at once; without the stale changes; without the locked licenses; without repeated event ids; each
- * license separately.
+ * Commits groups of changes. If a commit fails, it isolates the licenses that cause the failure: first the whole group
+ * is tried, then without stale changes, without locked licenses, without repeated event ids, and then each license
+ * separately.
  */
 import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
@@ -26,16 +26,13 @@ export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whi
   const { inTransaction, writeAll, writeFenced } = writes
   const { nextAlone, nextGroup } = ids
 
-  /**
-   * Whether the last group had stale changes. While other nodes write the same licenses, the next group will have
-   * some, too.
-   */
+  /** Whether the last group had stale changes. Then the next group probably has some, too. */
   let isContested = false
 
   /** Commits the changes that are still current. */
   const commitCurrent = (group: ReadonlyArray<PendingChanges>) => {
     let writtenIds: ReadonlySet<string> = new Set()
-    // Set before the commit, because the commit's answer may be lost.
+    // Set before the commit, because the response to the commit may be lost.
     const setWritten = (ids: ReadonlySet<string>) => {
       writtenIds = ids
     }
@@ -59,14 +56,14 @@ export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whi
     })
     return inTransaction(write, next).pipe(
       Effect.map(() => results),
-      // A row that belongs to a license is locked.
+      // A row of a license, such as a device, is locked.
       Effect.catchIf(isLockTimeout, () => Effect.succeed(group.map((): CommitResult => "locked")))
     )
   }
 
   const commitGroup = (group: ReadonlyArray<PendingChanges>) =>
     Effect.suspend(() =>
-      // For a single license this saves nothing: the attempt as a whole nearly always succeeds.
+      // For a single license this saves nothing, because a commit of the whole group nearly always succeeds.
       isContested && group.length > 1
         ? commitCurrent(group)
         : writeAll(group, nextGroup).pipe(
@@ -80,15 +77,12 @@ export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whi
       measure(group.length)
     )
 
-  /**
-   * Changes that the database refuses must not fail the others of their group: then each license is tried
-   * separately.
-   */
+  /** If the database refuses the group, tries each license separately, so that one change does not fail the others. */
   const commitAll = (group: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<CommitResult>>> =>
     commitGroup(group).pipe(
       Effect.map((results) => results.map((result) => exits[result])),
       Effect.catch((error) => {
-        // The number was refused, so nothing was written: the epoch was retired.
+        // The epoch was retired, so the number was refused and nothing was written.
         if (isConcurrentChange(error)) return Effect.succeed(group.map(() => exits.stale))
         if (group.length === 1) return Effect.succeed([isOvertaken(error) ? exits.stale : Exit.die(error)])
         return Statements.repeatsEventId(error) ? commitWithoutRepeats(group) : commitEach(group)
@@ -101,7 +95,7 @@ export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whi
       (results) => results.flat()
     )
 
-  /** Changes with an event id that was counted before are decided again; the others are committed without them. */
+  /** Commits the changes without repeated event ids; the others need a new decision. */
   const commitWithoutRepeats = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>) {
     const repeated = yield* Effect.orDie(Statements.licensesWithRepeatedEventIds(sql, group))
     if (repeated.size === 0) return yield* commitEach(group)
@@ -110,7 +104,7 @@ export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whi
     return group.map((pending) => (repeated.has(pending.base.license.id) ? exits.stale : results.next().value!))
   })
 
-  /** Tries a single license that was locked; a group of its own, beside the others. */
+  /** Commits a single license that was locked, as a separate group. */
   const commitAlone = (pending: PendingChanges): Effect.Effect<Exit.Exit<CommitResult>> =>
     commitFree([pending], nextAlone).pipe(
       Effect.map(([result]) => exits[result!]),

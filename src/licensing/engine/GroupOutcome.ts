@@ -1,7 +1,4 @@
-/**
- * Numbers the groups of a journal, finds out whether a group was committed whose connection was lost, and retires an
- * epoch.
- */
+/** Numbers the groups of a journal, finds out whether a group committed if its connection broke, and retires epochs. */
 import { Clock, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { EventLog } from "../../ledger/events/EventLog.ts"
@@ -12,7 +9,7 @@ import * as Fence from "./Fence.ts"
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
-/** Numbers the groups of each journal of this node and draws their revisions. The epoch is unique among all nodes. */
+/** Numbers the groups of each journal of this node and generates their revisions. */
 export const makeGroupIds = Effect.fnUntraced(function* (epoch: Epoch) {
   const clock = yield* Clock.Clock
   const nextRevision = yield* makeRevisions
@@ -31,10 +28,7 @@ export const makeGroupIds = Effect.fnUntraced(function* (epoch: Epoch) {
 
 export type GroupIds = Effect.Success<ReturnType<typeof makeGroupIds>>
 
-/**
- * Makes a write succeed if the group is committed, fail if it is not and never will be, and die if the outcome cannot
- * be determined. `next` numbers the group.
- */
+/** Makes a write succeed if its group is committed, fail if it never will be, and die if the outcome stays unknown. */
 export const makeKnownOutcomes = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { deliveriesQueued } = yield* EventLog
@@ -51,8 +45,8 @@ export const makeKnownOutcomes = Effect.gen(function* () {
 })
 
 /**
- * Whether a group was committed whose connection was lost, perhaps during the commit. The journal's row has the group's
- * number or it has not. Statements of the group that the server has not read yet are void from then on.
+ * Finds out whether a group committed when its connection broke: the journal's row then has the group's number.
+ * Prevents later execution of statements that the server has not read yet.
  */
 const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGroup: () => Fence.GroupId) =>
   retryTransaction(
@@ -66,8 +60,8 @@ const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGrou
   ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }), Effect.orDie)
 
 /**
- * Retires an epoch: what was committed in it can be read when this returns, and nothing more of it will be. Each
- * journal's row is locked alone, because a group that holds one may wait for another.
+ * Retires an epoch: when this returns, its commits can be read, and it has no further commits. Each journal's row is
+ * locked separately, because a group that holds one may wait for another.
  */
 export const makeRetire = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

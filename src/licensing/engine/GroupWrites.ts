@@ -1,6 +1,6 @@
 /**
- * Writes a group: its licenses behind the fence, and all rows that belong to the licenses that were written. Every
- * write succeeds if its group is committed, and fails if it is not and never will be, also if the connection was lost.
+ * Writes a group: its licenses with the fence, and all rows of the written licenses. A write succeeds if its group is
+ * committed, and fails if it never will be, also after a lost connection.
  */
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -26,10 +26,7 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
   const ofEpoch = renewingEpoch(epoch)
   const withKnownOutcome = yield* makeKnownOutcomes
 
-  /**
-   * All rows that belong to the changes, written after the fence. Events come last, because their counter's lock is
-   * taken last.
-   */
+  /** All rows of the changes, written after the fence. Events come last, because their counter is locked last. */
   const rowsOf = (
     group: ReadonlyArray<PendingChanges>,
     append: (entries: ReadonlyArray<Entry>) => WriteEffect
@@ -57,11 +54,11 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
     if (queued) deliveriesQueued.openUnsafe()
   })
 
-  /** Writes the whole group in one round trip: all of it commits, or nothing is written. `next` numbers the group. */
+  /** Writes the whole group in one round trip. `next` numbers the group. */
   const writeAll = (group: ReadonlyArray<PendingChanges>, next: () => Fence.GroupId) =>
     retryTransaction(withKnownOutcome((groupId) => sendAll(group, groupId), next))
 
-  /** Runs a write of several steps in a transaction. Each try of it is a group of its own, which `next` numbers. */
+  /** Runs a write of several steps in a transaction. Each attempt is a new group, numbered by `next`. */
   const inTransaction = (write: (groupId: Fence.GroupId) => WriteEffect, next: () => Fence.GroupId) =>
     retryTransaction(
       withKnownOutcome(
@@ -70,7 +67,7 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
       )
     )
 
-  /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
+  /** Writes the current changes within a transaction, and returns the ids of their licenses. */
   const writeFenced = Effect.fnUntraced(function* (all: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
     const group = all.filter(isOfEpoch(groupId))
     if (group.length === 0) return noLicenses

@@ -1,9 +1,8 @@
 /**
  * Commits the decisions of all actors of the node in groups. A group is one transaction of set-based statements, for
- * all decisions that arrived while the previous group was committed. Its fence makes decisions on cached state safe: a
- * license is updated only if its revision, its policy's and its catalog's are still those of the decision. A license
- * that fails the fence is left out with all its rows, and its actor decides again. Responses leave only after the
- * commit.
+ * all decisions that arrived during the previous group. Its fence makes decisions on cached state safe: a license is
+ * updated only if its revision, its policy's and its catalog's are still those of the decision. A license that fails
+ * the fence is omitted with all its rows, and its actor decides again. Responses are sent only after the commit.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -33,22 +32,19 @@ const seenBatches = { name: "journal.record_seen", concurrency: 1, batchMax: gro
 export class Journal extends Context.Service<
   Journal,
   {
-    /**
-     * Commits one license's pending changes, in a group with all others that wait. One commit per license at a time.
-     */
+    /** Commits one license's pending changes in a group. A license has one commit at a time. */
     readonly commit: SubmitToBatch<PendingChanges, CommitResult>
     /**
-     * Commits a license that other nodes have overtaken several times. Locks the license first, then runs `decide` and
-     * writes the changes that it returns, if any, before anyone else can change the license. `decide` runs in the
-     * transaction that holds the lock, and runs again if the transaction is retried.
+     * Commits a license that other nodes keep changing: locks it, runs `decide` within the transaction, and writes the
+     * returned changes. `decide` runs again if the transaction is retried.
      */
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedCommitResult>
-    /** Records that devices were seen, when nothing else was decided. Needs no fence. */
+    /** Records that devices were seen, without other changes and without a fence. */
     readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
-    /** Whether a lock that another transaction holds delays a license's commit at the moment. */
+    /** Whether a lock of another transaction currently delays a license's commit. */
     waitsForLock(): boolean
     readonly epoch: Epoch
-    /** Ends the epoch of any node: when this returns, what it committed can be read, and nothing more of it will be. */
+    /** Ends the epoch of any node: when this returns, its commits can be read, and it has no further commits. */
     retire(epoch: string): Effect.Effect<void>
   }
 >()("licensing/licensing/engine/Journal") {

@@ -1,4 +1,3 @@
-/** Measures the commits of the journal. */
 import { Clock, type Context, Effect } from "effect"
 import { journalGroup, journalSeconds } from "../../platform/telemetry/Metrics.ts"
 

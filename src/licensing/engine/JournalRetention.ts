@@ -1,12 +1,9 @@
-/**
- * Deletes the journal rows of nodes that have ended. If it deletes the row of an idle node that still runs, that node
- * inserts the row again with its next group.
- */
+/** Deletes the journal rows of nodes that have ended. An idle node inserts its row again with its next group. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 
-/** Much longer than a journal could still ask whether one of its groups was committed. */
+/** Much longer than the outcome of a group can stay unknown. */
 const retentionMillis = 7 * 86_400_000
 
 export class JournalRetention extends Context.Service<JournalRetention, { readonly pass: Effect.Effect<void> }>()(

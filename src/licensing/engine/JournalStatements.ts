@@ -1,4 +1,4 @@
-/** The statements of a group commit: one for each kind of row, for all licenses of the group. */
+/** The statements of a group commit: one for each kind of row, for all its licenses. */
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { isUsage } from "../../ledger/events/EventLog.ts"
@@ -21,20 +21,19 @@ const owned = <A>(
 
 type Statement = Effect.Effect<unknown, SqlError.SqlError>
 
-/** No statement if there are no rows to write. */
 const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): ReadonlyArray<Statement> =>
   rows.length === 0 ? [] : [statement()]
 
-/** The statements for all rows except stored responses and events, in the order in which they must run. */
+/** The statements for all rows except stored responses and events, in their order. */
 export const rowsOf = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray<Statement> =>
   [timeLimit, profiles, othersReset, deviceRows, counts, assignments, removedAssignments, leases, seen].flatMap(
     (write) => write(sql, group)
   )
 
-/** Devices and leases that a group may write under the time limit of commits, which is for groups that take milliseconds. */
+/** The number of devices and leases that a group can write within the time limit of commits. */
 const rowsMax = 1_000
 
-/** A revocation or the end of access changes all devices or leases of a license: 30,000 devices took longer than the limit. */
+/** A revocation or the end of access changes all devices or leases of a license. 30,000 devices exceeded the limit. */
 const timeLimit = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray<Statement> => {
   let rows = 0
   for (const { changedDevices, changedLeases, othersResetAt } of group)
@@ -42,7 +41,7 @@ const timeLimit = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray
   return rows < rowsMax ? [] : [mayTakeLong(sql)]
 }
 
-/** Whether a license has used an event id before. The second index exists while event ids of earlier rows are being copied. */
+/** Whether an event id is used already. The second index exists while event ids of earlier rows are being copied. */
 export const repeatsEventId = (error: unknown): boolean =>
   violates(error, "usage_ledger_event_id") || violates(error, "usage_ledger_from_1_event_id")
 
@@ -60,7 +59,7 @@ export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, group: Pe
   )
 }
 
-/** License columns that few commands change. The fence has already checked and locked the rows. */
+/** Writes the license columns that few commands change. The fence has already checked and locked the rows. */
 const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = group.filter((pending) => pending.profileChanged).map((pending) => pending.license)
   const text = (column: keyof LicenseRecord) =>
@@ -98,12 +97,12 @@ const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
 
 type Owned<A> = A & { readonly license_id: string }
 
-/** A device that was decided on. A due instant that the decision did not change is left as it is stored. */
+/** Leaves the stored due instant as it is if the decision did not change it. */
 const withNewPromise = ({ base }: PendingChanges, key: string, device: DeviceRecord): DeviceRecord =>
   base.devices.get(key)?.due_at === device.due_at ? { ...device, due_at: undefined } : device
 
 /**
- * What is known of a device's last contact never goes back: another node may have stored a later one, which raises no
+ * The times of a device's last contact never decrease: another node may have stored later ones, which raises no
  * revision if the policy requires no heartbeats.
  */
 export const deviceRows = (sql: SqlClient.SqlClient, group: PendingGroup) => {
@@ -138,7 +137,7 @@ export const deviceRows = (sql: SqlClient.SqlClient, group: PendingGroup) => {
 }
 
 /**
- * Resets the devices that are not cached in one statement: 100,000 took 1.8 s and no memory here. It runs before
+ * Resets the devices that are not cached: 100,000 took 1.8 s, and no memory of this process. It runs before
  * `deviceRows`, whose decisions on cached devices take precedence.
  */
 const othersReset = (sql: SqlClient.SqlClient, group: PendingGroup) => {
@@ -153,19 +152,15 @@ const othersReset = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   )
 }
 
-/**
- * Devices that were only seen, in a batch that also changed their license. A later time is never overwritten by an
- * earlier one.
- */
+/** Devices that were only seen, in a batch that also changed their license. */
 const seen = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = group.flatMap((pending) => Array.from(pending.seen.values()))
   return unlessEmpty(rows, () => sql`${updateSeen(sql, rows)} WHERE d.id = s.id`)
 }
 
 /**
- * Records devices that were only seen. This raises no revision and no decision depends on it, so this commit alone does
- * not wait for the disk: if the database server fails, the last such records may be missing. It fails soon if another
- * transaction holds a device.
+ * Records devices that were only seen. No decision depends on this, so the commit does not wait for the disk: a failure
+ * of the database server may lose the last records. It fails soon if another transaction holds a device.
  */
 export const recordSeenDevices = (sql: SqlClient.SqlClient, devices: ReadonlyArray<DeviceRecord>) => sql`
   WITH relaxed AS (SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', ${String(seenLockMillisMax)}, true))
@@ -187,7 +182,7 @@ const updateSeen = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>)
     ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}, ${columns.timestamptz(rows.map((row) => row.due_at ?? null))},
     ${columns.timestamptz(rows.map((row) => row.offline_expires_at ?? null))}) AS s (id, last_seen_at, last_validated_at, due_at, offline_expires_at)`
 
-/** Whether only the consumption of an assignment has changed; other assignments are written whole. */
+/** Whether only the consumption of an assignment has changed. Other assignments are written as a whole. */
 const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): boolean => {
   const committed = base.assignments.get(changed.feature_code)
   return (
@@ -208,7 +203,7 @@ const changedAssignments = (group: PendingGroup, counted: boolean): ReadonlyArra
     Array.from(pending.changedAssignments.values()).filter((row) => isOnlyCountChanged(pending, row) === counted)
   )
 
-/** The consumption counters, written by row address (ctid) as the fence does. */
+/** Writes consumption counters by row address (ctid), as the fence does. */
 const counts = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = changedAssignments(group, true)
   return unlessEmpty(

@@ -1,9 +1,9 @@
 /**
  * One actor per license in use: a mailbox, the license's cached state, and at most one batch in progress. A batch takes
- * all waiting commands, decides them and commits their changes together; results leave only after the commit.
+ * all pending commands, decides them and commits their changes together. Results are sent only after the commit.
  *
- * An actor costs a map entry: no fiber, no timer. An actor that was not used for a while is evicted; its next command
- * loads the license again.
+ * An actor is a map entry without a fiber or a timer. An unused actor is evicted, and the next command loads the
+ * license again.
  */
 import { Clock, Context, Effect, Exit, identity, Layer, Schedule } from "effect"
 import { CurrentActor } from "../../access/CurrentActor.ts"
@@ -18,7 +18,7 @@ import { makeActorBatches } from "./ActorBatches.ts"
 import { ActorTable } from "./ActorTable.ts"
 import { type PendingCommand, pendingCommand, type Signs, traceCommand } from "./PendingCommand.ts"
 
-/** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
+/** Pending commands of one license; further ones are answered with 503. */
 const mailboxMax = 1024
 type Router = (licenseId: string, command: PendingCommand) => boolean
 
@@ -27,15 +27,16 @@ type Asked<A, C extends Code> = Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND
 export class LicenseActors extends Context.Service<
   LicenseActors,
   {
-    /** Has the license's actor decide a command, on behalf of the current actor and request. */
+    /** Lets the license's actor decide a command, on behalf of the current user or key and request. */
     ask<Command, Reply, C extends Code>(
       licenseId: string,
       rule: Rule<Command, Reply, C>,
       command: NoInfer<Command>
     ): Asked<Reply, C>
     /**
-     * The same, with work around the commit. `begin` starts work on the reply that can run during the commit. `finish` turns
-     * its result into the handler's result: after the commit, or just before it if the response is stored with the change.
+     * The same, with work around the commit. `begin` starts work on the reply that runs during the commit. `finish`
+     * converts its result into the handler's result: after the commit, or just before it if the response is stored with
+     * the change.
      */
     askWith<Command, Reply, C extends Code, Started, A>(
       licenseId: string,
@@ -49,9 +50,9 @@ export class LicenseActors extends Context.Service<
     post(licenseId: string, command: PendingCommand): void
     /** Decides the command on this node, also if another node owns the license. */
     postHere(licenseId: string, command: PendingCommand): void
-    /** From now on `post` offers the commands whose replies are signed to this function first; true: it takes care of the command. */
+    /** `post` first calls this function with each command whose reply is signed. It returns whether it handles it. */
     setRouter(router: Router): void
-    /** When a license in memory was last found to have been changed by others than its actor, nearly always by another node. */
+    /** When a change of a cached license by another node, or outside of its actor, was last detected. */
     changedElsewhereAt(licenseId: string): number
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
@@ -105,7 +106,7 @@ export class LicenseActors extends Context.Service<
   )
 }
 
-/** Makes a request of a fiber into a command, which `post` takes, and waits for its result. */
+/** Converts a fiber's request into a command for `post`, and waits for its result. */
 const askThrough =
   (post: LicenseActors["Service"]["post"]): LicenseActors["Service"]["askWith"] =>
   <Command, Reply, C extends Code, Started, A>(
@@ -139,7 +140,7 @@ const askThrough =
       return release(answered)
     })
 
-/** The actor gives the command up, or reports its outcome; a refused request may be given up again afterwards. */
+/** The actor refuses late commands. A refused request can time out again afterwards. */
 const decidedByActor = (deadline: Deadline | undefined) => {
   if (deadline !== undefined) deadline.committing = true
   return <A, E, R>(asked: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -1,4 +1,4 @@
-/** Decides and commits one license with its row locked: nobody else can change it in between. */
+/** Decides and commits one license with its row locked. */
 import { Effect, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
@@ -16,14 +16,13 @@ export const makeLockedCommit = Effect.fnUntraced(function* (
   lockWait: LockWait
 ) {
   const sql = yield* SqlClient.SqlClient
-  // One at a time, because their numbers must rise as well, and because they block every group that includes the
-  // same license.
+  // One at a time, because their numbers must rise, and because they block all groups with the same license.
   const lock = yield* Semaphore.make(1)
   return (licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedCommitResult> => {
     let result: LockedCommitResult = "committed"
     const write = Effect.fnUntraced(function* (groupId: GroupId) {
       result = "committed"
-      // Together the waits for the license and for the event counter may take longer than a commit may.
+      // The waits for the license and for the event counter together may exceed the time limit of commits.
       yield* mayTakeLong(sql)
       yield* sql`SELECT set_config('lock_timeout', ${String(lockTimeoutMillis)}, true)`
       lockWait.begin()

@@ -1,4 +1,4 @@
-/** What a batch of commands has decided on top of the committed state. It is discarded if its commit fails. */
+/** The changes that a batch has decided on top of the committed state. They are discarded if the commit fails. */
 import type { StoredResponseRow } from "../../contract/api/StoredResponse.ts"
 import type { Entry } from "../../ledger/events/EventLog.ts"
 import type { Prefetched } from "../lookups/Prefetch.ts"
@@ -39,7 +39,7 @@ import { LeaseChanges } from "../state/LiveLeases.ts"
 
 export class PendingChanges implements LicenseView {
   license: LicenseRecord
-  /** Not the one of the committed state if the license moves to another policy. */
+  /** Differs from the committed state's if the license moves to another policy. */
   policy: PolicyRecord
   limits: Limits
   readonly productCode: string
@@ -51,7 +51,7 @@ export class PendingChanges implements LicenseView {
   readonly changedAssignments = new Map<string, Assignment>()
   /** By feature id. */
   readonly removedAssignments = new Set<string>()
-  /** Events and rows of the ledger, in the order in which they were decided. */
+  /** Events and rows of the ledger, in the order of the decisions. */
   readonly entries: Array<Entry> = []
   /** Responses to store with the change, of requests with an Idempotency-Key. */
   readonly responses: Array<StoredResponseRow> = []
@@ -61,11 +61,11 @@ export class PendingChanges implements LicenseView {
   profileChanged = false
   /** The license's revision after the commit; the journal draws it. */
   revision = 0
-  /** The node's epoch when the changes were decided. Undefined: of any epoch. */
+  /** The node's epoch at the decision. Undefined: any epoch. */
   epoch: string | undefined
-  /** When the changes are no longer committed, unless their commit has begun. */
+  /** From this instant on the changes are not committed, unless their commit has begun. */
   deadline = Number.POSITIVE_INFINITY
-  /** How many more containers hold a slot than before. */
+  /** The change in the number of containers with a slot. */
   containersGained = 0
   private readonly counts = new Map<string, CountedUsage>()
   private readonly changedIds = new Map<string, DeviceRecord>()
@@ -85,10 +85,10 @@ export class PendingChanges implements LicenseView {
     this.leases = new LeaseChanges(base.leases)
   }
 
-  /** Whether a decision has to be committed under the fence. Changes by the clock alone do not: they can wait. */
+  /** Whether there are changes to commit under the fence. Changes by the clock alone can wait. */
   changed = false
 
-  /** Whether the license moves to another policy. Its cached state cannot follow. */
+  /** Whether the license moves to another policy, so that its cached state must be loaded again. */
   get movesPolicy(): boolean {
     return this.policy !== this.base.policy
   }
@@ -233,7 +233,7 @@ export class PendingChanges implements LicenseView {
     } else this.seen.set(key, seen)
   }
 
-  /** Applies what the clock has changed. It is committed with the first decision; reads do not commit it. */
+  /** Applies changes by the clock. They are committed with the first decision; reads do not commit them. */
   settle(changes: Changes | undefined, now: number): void {
     if (changes !== undefined) this.applyAll(changes, clockOrigin, now)
   }
@@ -263,7 +263,7 @@ export class PendingChanges implements LicenseView {
     }
     if (changes.othersReset === true) {
       this.othersResetAt = now
-      // A reset frees all slots, of cached and uncached devices.
+      // A reset frees the slots of all devices, cached or not.
       this.containersGained = -(this.base.activeContainers ?? 0)
     }
     if (changes.removedAssignments !== undefined) this.cachedViews = undefined
@@ -280,7 +280,7 @@ export class PendingChanges implements LicenseView {
       this.removedAssignments.add(featureId)
     }
     for (const lease of changes.leases ?? []) this.leases.put(lease)
-    // A consumption comes before the events that it triggers: its ledger row is its event.
+    // The ledger row of a consumption is its event, which precedes the events that it triggers.
     for (const entry of changes.ledger ?? []) this.addUsage(entry, origin, now)
     for (const event of changes.events ?? []) this.entries.push(eventRow(event, origin, now))
   }

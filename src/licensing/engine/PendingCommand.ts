@@ -1,7 +1,4 @@
-/**
- * Commands in an actor's mailbox, and how they are decided: one after another, each on the state after the clock and
- * the earlier commands were applied.
- */
+/** Commands in an actor's mailbox. Each is decided on the state after the earlier ones and the clock's changes. */
 import { Effect, Exit, type Tracer } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
@@ -19,19 +16,16 @@ export interface PendingCommand {
   /** Receives the result once; must not throw. */
   resume: (result: CommandResult) => void
   readonly begin: (reply: unknown) => unknown
-  /**
-   * For a request with an Idempotency-Key: produces the response before the commit, so that it is stored in the same
-   * transaction.
-   */
+  /** For requests with an Idempotency-Key: makes the response before the commit, which then stores it. */
   readonly storeResponse?: (started: unknown) => Effect.Effect<RecordedResponse<unknown>>
   readonly committed?: () => void
-  /** Set if `begin` signs the reply with this nonce: then another node may decide the command and sign its reply. */
+  /** Set if `begin` signs the reply with this nonce. Then another node may decide the command and sign its reply. */
   readonly signs?: Signs | undefined
-  /** When the command is given up unless its decision was submitted; set when it enters the mailbox. */
+  /** The command is refused at this instant unless its decision was submitted. Set when it enters the mailbox. */
   deadline?: number
-  /** Of a sampled request: its span, in the mailbox that of the command. */
+  /** The span of a sampled request; in the mailbox, that of the command. */
   span?: Tracer.Span | undefined
-  /** Given up: `resume` was called, and nothing is decided for it any more. */
+  /** Whether the command was refused at its deadline, and is not decided. */
   givenUp?: boolean
 }
 
@@ -43,7 +37,7 @@ const tooLate = refuse("NOT_READY", "The request was not decided in time, and no
 
 export const isLate = ({ deadline = Number.POSITIVE_INFINITY }: PendingCommand, now: number): boolean => deadline <= now
 
-/** Answers the commands whose deadline has passed. */
+/** Refuses the commands whose deadline has passed. */
 export const giveUpLate = (commands: ReadonlyArray<PendingCommand>, now: number): void => {
   for (const command of commands) {
     if (command.givenUp === true || !isLate(command, now)) continue
@@ -61,7 +55,7 @@ interface RecordedResponse<A> {
 
 type Resume<A, C extends Code> = (result: Exit.Exit<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>) => void
 
-/** A command with its own types. `A` is the result of `storeResponse`, or of `begin` if there is no `storeResponse`. */
+/** `A` is the result of `storeResponse`, or of `begin` if there is no `storeResponse`. */
 type TypedCommand<Command, Reply, C extends Code, Started, A> = {
   readonly rule: Rule<Command, Reply, C>
   readonly command: Command
@@ -81,16 +75,13 @@ type TypedCommand<Command, Reply, C extends Code, Started, A> = {
 
 /**
  * Hides a command's types, because a mailbox contains commands of all rules. The cast is safe: the rule gets only its own command,
- * `begin` the rule's reply, `storeResponse` the result of `begin`, and `resume` the last result.
+ * `begin` the rule's reply, `storeResponse` the result of `begin`, `resume` the last result.
  */
 export const pendingCommand = <Command, Reply, C extends Code, Started, A>(
   command: TypedCommand<Command, Reply, C, Started, A>
 ): PendingCommand => command as unknown as PendingCommand
 
-/**
- * Gives a sampled request's command a span: from the mailbox to its result. The command stays the same object, because who posted
- * it may give it up.
- */
+/** Gives a command a span from the mailbox to its result. It stays the same object, because its owner may end it. */
 export const traceCommand = (traces: Traces, licenseId: string, command: PendingCommand, parent: Tracer.Span): void => {
   const span = traces.startBelow(parent, `license ${command.rule.name}`, { "licensing.license.id": licenseId })
   const { resume } = command
@@ -101,13 +92,13 @@ export const traceCommand = (traces: Traces, licenseId: string, command: Pending
   }
 }
 
-/** The spans of the commands of sampled requests; undefined if there are none. */
+/** The spans of sampled requests; undefined if there are none. */
 export const spansOf = (commands: ReadonlyArray<PendingCommand>): ReadonlyArray<Tracer.Span> | undefined =>
   commands.some(({ span }) => span !== undefined)
     ? commands.flatMap(({ span }) => (span === undefined ? [] : [span]))
     : undefined
 
-/** Runs the work of a batch below the span of its first sampled request, if it has one. */
+/** Runs a batch below the span of its first sampled request, if any. */
 export const inFirstSpan = <A, E>(
   commands: ReadonlyArray<PendingCommand>,
   run: Effect.Effect<A, E>
@@ -116,7 +107,6 @@ export const inFirstSpan = <A, E>(
   return span === undefined ? run : Effect.withParentSpan(run, span)
 }
 
-/** The decision on a command: a refusal, or the rule's reply. */
 export type Decision = { readonly refusal: Refusal } | { readonly reply: unknown }
 
 export const decide = (
@@ -126,7 +116,7 @@ export const decide = (
 ): ReadonlyArray<Decision> =>
   commands.map(({ rule, command, givenUp, origin }) => {
     if (givenUp === true) return { refusal: tooLate }
-    // Before each command, because the previous one may have moved an expiry into the past.
+    // The previous command may have moved an expiry into the past.
     pending.settle(settle(pending, now), now)
     const outcome = rule.decide(pending, command, now)
     const changes = outcome.accepted ? outcome.changes : outcome.recorded
@@ -152,7 +142,7 @@ export const isRefused = (decision: Decision): decision is { readonly refusal: R
 export const resultOf = (command: PendingCommand, decision: Decision): CommandResult =>
   isRefused(decision) ? Exit.fail(decision.refusal) : Exit.succeed(command.begin(decision.reply))
 
-/** The results of all commands. Adds the responses that are stored with the change to `pending`. */
+/** Returns the results of all commands, and adds the responses to store to `pending`. */
 export const storeResponses = Effect.fnUntraced(function* (
   pending: PendingChanges,
   commands: ReadonlyArray<PendingCommand>,
@@ -171,10 +161,10 @@ export const storeResponses = Effect.fnUntraced(function* (
   return results
 })
 
-/** Commands decided in one batch: bounds its commit. */
+/** Commands in one batch: limits the size of its commit. */
 const batchMax = 256
 
-/** All waiting commands, or those up to the first one that ends its batch. */
+/** The number of commands in the next batch: all, or those up to the first one that ends its batch. */
 export const batchLengthOf = (mailbox: ReadonlyArray<PendingCommand>): number => {
   const length = Math.min(mailbox.length, batchMax)
   for (let index = 0; index < length - 1; index++) {

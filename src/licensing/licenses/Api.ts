@@ -58,7 +58,7 @@ const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, d
 
 const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
   params,
-  // Declared here for the OpenAPI document and for clients; a request without it is refused before its body is read.
+  // For the OpenAPI document and for clients. A request without the key is refused before its body is read.
   headers: {
     "idempotency-key": Schema.String.check(Schema.isBetweenLength(1, idempotencyKeyMax)).annotate({
       description:
@@ -193,9 +193,10 @@ const issuing = [
       })
     )
     .annotate(BodyBytesMax, 4_194_304)
-    // As many for each 256 KiB as other bodies have.
+    // The same number for each 256 KiB as in other bodies.
     .annotate(BodyValuesMax, 160_000)
-    // A body with limited lists is compared with the fields before it is decoded. To compare each license again doubles its time.
+    // A body with limited lists is checked for unknown fields before decoding. A second check of each license would
+    // double the time.
     .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "first" })
 ] as const
 

@@ -1,4 +1,4 @@
-/** Diagnoses of licenses: decided by the license's actor as runtime requests are, and without any change. */
+/** Diagnoses of licenses. The license's actor decides them like runtime requests, without changes. */
 import { Context, Effect, Layer } from "effect"
 import { isRefusal, type Refusal } from "../../contract/api/Failure.ts"
 import { LicenseActors } from "../engine/LicenseActors.ts"

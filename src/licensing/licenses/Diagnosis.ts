@@ -1,4 +1,4 @@
-/** Diagnosing a license: the request that a support case is about, and the result of every check of it. */
+/** The request and the response of a diagnosis: the request of a support case, and the result of each check. */
 import { Schema } from "effect"
 import { type Code, statuses } from "../../contract/api/ErrorCode.ts"
 import { PositiveCount } from "../../contract/api/Int64.ts"

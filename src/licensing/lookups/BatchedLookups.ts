@@ -1,7 +1,4 @@
-/**
- * Look-ups that every node makes often, for many requests in one statement. Each result has the license's revisions at
- * which it was read.
- */
+/** Frequent look-ups, for many requests in one statement. Each result has the license's revisions at its read. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
@@ -31,7 +28,6 @@ export interface LeaseRequest {
   readonly tokenHash: string
 }
 
-/** Devices with their leases, and the license's revisions at which they were read. */
 export interface VersionedDevices {
   readonly devices: ReadonlyArray<CachedDevice>
   readonly revisions: Revisions
@@ -71,7 +67,7 @@ export const readLeases = (sql: SqlClient.SqlClient) =>
 
 type VersionedDeviceRow = CachedDeviceRow & Revisions & { readonly ordinal: number }
 
-/** The devices of each request, in the order of the requests. No revisions are read for a device that was not found. */
+/** The devices of each request, in the order of the requests. A missing device has no revisions. */
 const versionedDevicesByRequest = (
   requested: ReadonlyArray<unknown>,
   rows: ReadonlyArray<VersionedDeviceRow>
@@ -85,7 +81,7 @@ const versionedDevicesByRequest = (
   })
 }
 
-/** An event id stays used when its feature is deleted: the empty code then matches no request. */
+/** An event id stays used when its feature is deleted. Then its feature code is empty, and matches no request. */
 export const readCountedUsage = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (requested: ReadonlyArray<UsageRequest>) {
     const rows = yield* sql<CountedUsage & Revisions & { readonly ordinal: number }>`

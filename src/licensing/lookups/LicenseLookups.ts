@@ -1,11 +1,10 @@
 /**
- * Looks up what commands may need beyond the cached state: one device or lease among very many, an event id counted
- * before, a feature, a version. A look-up always follows the load of the state that it completes, and reads the
- * license's revisions in the same snapshot: what was read at others is not used, because a failover could bring the
- * state's revisions back.
+ * Looks up data that commands need beyond the cached state: one device or lease among very many, a used event id, a
+ * feature, a version. A look-up follows the load of the state, and reads the license's revisions in the same snapshot.
+ * A result at other revisions is not used, because a failover could restore the state's revisions.
  */
 import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { makeBatcher } from "../../platform/postgres/driver/Batcher.ts"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
@@ -70,34 +69,27 @@ export interface Lookups {
   activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
   /** Containers that hold a slot. */
   activeContainerCount(licenseId: string): Effect.Effect<number>
-  /**
-   * The devices with a slot that were promised it until before `lapsedBefore`, and when the next promise from `from` on
-   * ends.
-   */
+  /** The devices with a slot that are due before `lapsedBefore`, and the first due instant from `from` on. */
   silentDevices(licenseId: string, lapsedBefore: number, from: number): Effect.Effect<DueDevices>
   /** The device of a lease, with that lease in any state and the device's current live lease. */
   leaseByToken(requested: LeaseRequest): Effect.Effect<VersionedDevices | undefined>
-  /** Live leases that end before an instant, and when the next one ends; all live leases if no instant is given. */
+  /** Live leases that end before an instant, and when the next one ends; without an instant, all live leases. */
   endingLeases(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
   liveLeaseCount(licenseId: string): Effect.Effect<number>
-  /** The number of devices in a state that a reset changes. */
   resettableCount(licenseId: string): Effect.Effect<number>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
   targetPolicy(policyId: string): Effect.Effect<TargetPolicy | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
-  /** The catalog at this revision, or else as it is now. */
+  /** The catalog at this revision, otherwise the current one. */
   catalog(productId: string, revision: number): Effect.Effect<CatalogVersions>
-  /**
-   * Runs the look-ups that return no revisions, all on one snapshot of the database, and returns the license's
-   * revisions in it.
-   */
+  /** Runs look-ups without revisions on one snapshot of the database, and returns the license's revisions in it. */
   inOneSnapshot(licenseId: string, lookups: ReadonlyArray<Effect.Effect<unknown>>): Effect.Effect<Revisions | undefined>
 }
 
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
   Lookups & {
-    /** The same look-ups within the running transaction, which has locked the license. They use its connection. */
+    /** The same look-ups within the running transaction, which has locked the license. */
     readonly inTransaction: Lookups
   }
 >()("licensing/licensing/lookups/LicenseLookups") {
@@ -125,12 +117,10 @@ export class LicenseLookups extends Context.Service<
         return rows.map(deviceOf)
       }, Effect.orDie)
 
-      const activeContainerCount = Effect.fnUntraced(function* (licenseId: string) {
-        const [row] = yield* sql<{ readonly count: number }>`
+      const activeContainerCount = (licenseId: string) =>
+        countOf(sql`
           SELECT count(*) AS count FROM devices d
-          WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)} AND d.binding_kind = 'container'`
-        return row!.count
-      }, Effect.orDie)
+          WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)} AND d.binding_kind = 'container'`)
 
       const silentDevices = Effect.fnUntraced(function* (licenseId: string, lapsedBefore: number, from: number) {
         const ofLicense = sql`FROM devices d WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
@@ -159,31 +149,25 @@ export class LicenseLookups extends Context.Service<
         const [later] =
           end === undefined
             ? []
-            : yield* sql<{
-                readonly next: number | null
-              }>`
+            : yield* sql<{ readonly next: number | null }>`
                 SELECT least((SELECT min(e.expires_at) ${live} AND ${due} < ${end} AND e.expires_at >= ${end}),
                   (SELECT min(${due}) ${live} AND ${due} >= ${end})) AS next`
         return { devices: rows.map(cachedDeviceOf), nextDueAt: later?.next ?? Number.POSITIVE_INFINITY }
       }, Effect.orDie)
 
-      const liveLeaseCount = Effect.fnUntraced(function* (licenseId: string) {
-        const [row] = yield* sql<{ readonly count: number }>`
-          SELECT count(*) AS count FROM leases WHERE license_id = ${licenseId} AND status = 'live'`
-        return row!.count
-      }, Effect.orDie)
+      const liveLeaseCount = (licenseId: string) =>
+        countOf(sql`
+          SELECT count(*) AS count FROM leases WHERE license_id = ${licenseId} AND status = 'live'`)
 
       const feature = Effect.fnUntraced(function* (featureId: string) {
         const [row] = yield* sql<FeatureRecord>`SELECT id, product_id, code, name FROM features WHERE id = ${featureId}`
         return row
       }, Effect.orDie)
 
-      const resettableCount = Effect.fnUntraced(function* (licenseId: string) {
-        const [row] = yield* sql<{ readonly count: number }>`
+      const resettableCount = (licenseId: string) =>
+        countOf(sql`
           SELECT count(*) AS count FROM devices
-          WHERE license_id = ${licenseId} AND listed_as = ANY(${columns.text(resettableListStatuses)})`
-        return row!.count
-      }, Effect.orDie)
+          WHERE license_id = ${licenseId} AND listed_as = ANY(${columns.text(resettableListStatuses)})`)
 
       const link = Effect.fnUntraced(function* (kind: LinkKind, id: string) {
         const [row] = yield* sql<Nullable<LinkRecord>>`SELECT ${sql.literal(linkColumns[kind])} WHERE id = ${id}`
@@ -220,6 +204,9 @@ export class LicenseLookups extends Context.Service<
   )
 }
 
+const countOf = (rows: Statement.Statement<{ readonly count: number }>) =>
+  Effect.orDie(Effect.map(rows, ([row]) => row!.count))
+
 const lookupsWithRevisions =
   (sql: SqlClient.SqlClient) => (licenseId: string, lookups: ReadonlyArray<Effect.Effect<unknown>>) =>
     Effect.map(
@@ -229,7 +216,7 @@ const lookupsWithRevisions =
       ([_, [revisions]]) => revisions
     )
 
-/** Reads the versions of products, and caches them until the revision of the product's catalog changes. */
+/** Caches the versions of products until the revision of their catalog changes. */
 const makeCatalogCache = (sql: SqlClient.SqlClient): Lookups["catalog"] => {
   const catalogs = new Map<string, CatalogVersions>()
   return Effect.fnUntraced(function* (productId: string, revision: number) {

@@ -1,8 +1,8 @@
 /**
- * Loads licenses for their actors, and batches the reads of all actors of the node into one statement. `revisions` is
- * the cheap check that keeps cached state correct: the result of a command that changes nothing leaves only after the
- * database has confirmed the revisions of its decision, in a read after the command arrived. So results are correct
- * with any number of nodes, and after any change made without the actors.
+ * Loads licenses for their actors, and batches the reads of all actors of the node. `revisions` is the cheap check of
+ * cached state: a command without changes is answered only after the database has confirmed the revisions of its
+ * decision, in a read after the command arrived. So results are correct with any number of nodes, and after changes
+ * without the actors.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -34,9 +34,8 @@ const batchMax = 256
 export class LicenseStore extends Context.Service<
   LicenseStore,
   {
-    /** The whole state; undefined if there is no such license. */
     load(licenseId: string): Effect.Effect<CommittedState | undefined>
-    /** The same within the running transaction, which has locked the license. */
+    /** Like `load`, within the running transaction, which has locked the license. */
     loadInTransaction(licenseId: string): Effect.Effect<CommittedState | undefined>
     readonly revisions: SubmitToBatch<string, Revisions | undefined>
     revisionsInTransaction(licenseId: string): Effect.Effect<Revisions | undefined>

@@ -1,21 +1,21 @@
-/** Fetches the data that the commands of a batch need beyond the cached state. Most batches need none. */
+/** Fetches the data that the commands of a batch need beyond the cached state. Most batches need nothing. */
 import { Effect } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { isResettable } from "../model/DeviceTransitions.ts"
-import type {
-  CountedUsage,
-  DeviceRecord,
-  FeatureRecord,
-  LeaseRecord,
-  LinkRecord,
-  Revisions,
-  TargetPolicy
+import {
+  type CountedUsage,
+  type DeviceRecord,
+  type FeatureRecord,
+  type LeaseRecord,
+  type LinkRecord,
+  linkKinds,
+  type Revisions,
+  type TargetPolicy
 } from "../model/LicenseRecords.ts"
 import type { Needs, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
 import type { Lookups } from "./LicenseLookups.ts"
 
-/** Data looked up for the commands of a batch, beyond the cached state. */
 export interface Prefetched {
   readonly counted: ReadonlyMap<string, CountedUsage>
   readonly features: ReadonlyMap<string, FeatureRecord>
@@ -25,35 +25,25 @@ export interface Prefetched {
   /** Leases that are no longer live, by token hash. */
   readonly endedLeases: ReadonlyMap<string, LeaseRecord>
   readonly links: ReadonlyArray<LinkRecord>
-  /** Devices that are not cached and that a reset would change; 0 if no command asked for it. */
+  /** The number of uncached devices that a reset changes; 0 if no command needs it. */
   readonly otherResettable: number
   /**
-   * Whether the state's revisions were current when all of this was read; undefined if that was not read with it, or
-   * nothing was read. No revision is given twice, so look-ups that all read the same ones read one and the same license.
+   * Whether the state's revisions were current at all look-ups; undefined if unknown. Revisions are unique, so look-ups
+   * with the same revisions have read the same license.
    */
   readonly isCurrent?: boolean
 }
 
-interface Found extends Prefetched {
-  readonly counted: Map<string, CountedUsage>
-  readonly features: Map<string, FeatureRecord>
-  readonly policies: Map<string, TargetPolicy>
-  versions: Prefetched["versions"]
-  readonly endedLeases: Map<string, LeaseRecord>
-  links: Prefetched["links"]
-  otherResettable: number
-  isCurrent?: boolean
-}
+type Found = { -readonly [K in keyof Prefetched]: Prefetched[K] } & ReturnType<typeof emptyMaps>
 
-const emptyFound = (): Found => ({
-  counted: new Map(),
-  features: new Map(),
-  policies: new Map(),
-  versions: undefined,
-  endedLeases: new Map(),
-  links: [],
-  otherResettable: 0
+const emptyMaps = () => ({
+  counted: new Map<string, CountedUsage>(),
+  features: new Map<string, FeatureRecord>(),
+  policies: new Map<string, TargetPolicy>(),
+  endedLeases: new Map<string, LeaseRecord>()
 })
+
+const emptyFound = (): Found => ({ ...emptyMaps(), versions: undefined, links: [], otherResettable: 0 })
 
 export const nothingPrefetched: Prefetched = emptyFound()
 
@@ -62,13 +52,13 @@ interface RequestedCommand {
   readonly command: unknown
 }
 
-/** Whether the decision depends on an event id that may have been counted before. */
+/** Whether the decision depends on an event id that may be used already. */
 export const hasEventId = ({ rule, command }: RequestedCommand): boolean => rule.needs?.(command).eventId !== undefined
 
 /**
- * Event ids are looked up only with `checkEventIds`. An event id is nearly always new, and if it is not, the ledger
- * refuses its second row. A batch decided without the look-up must be decided again after such a refusal, and before it
- * refuses a command itself.
+ * Event ids are looked up only with `checkEventIds`. An event id is nearly always new; otherwise the ledger refuses its
+ * second row. A batch without the look-up must be decided again after such a refusal, and before it refuses a command
+ * itself.
  */
 export const prefetch = (
   lookups: Lookups,
@@ -79,7 +69,7 @@ export const prefetch = (
 ): Effect.Effect<Prefetched> =>
   missingPrefetch(lookups, state, commands, now, checkEventIds) ?? Effect.succeed(nothingPrefetched)
 
-/** As `prefetch`, but undefined if nothing has to be looked up, which is nearly always so. */
+/** Like `prefetch`; undefined if nothing has to be looked up, as in nearly all cases. */
 export const missingPrefetch = (
   lookups: Lookups,
   state: CommittedState,
@@ -123,18 +113,18 @@ export const missingPrefetch = (
     if (!reads.revisions.every((revisions) => revisions !== undefined && state.hasRevisions(revisions)))
       found.isCurrent = false
     else if (readsAll > 0 && reads.revisions.length === readsAll) found.isCurrent ??= true
-    // After all other look-ups, because a device that one of them has cached is not among the others any more.
+    // After all other look-ups, because these may have cached some of the counted devices.
     if (resettable > 0)
       found.otherResettable = resettable - Array.from(state.devices.values()).filter(isResettable).length
     return found
   })
 }
 
-/** The look-ups of a batch. What they find is cached with the state, so it must have been read at the state's revisions. */
+/** The look-ups of a batch. Their results are cached with the state, so they must have the state's revisions. */
 interface Reads {
-  /** Look-ups that add their revisions to the list below if they find something. */
+  /** Look-ups that add their revisions to `revisions` if they find something. */
   readonly batched: Array<Effect.Effect<void>>
-  /** Look-ups that read no revisions. */
+  /** Look-ups without revisions. */
   readonly inSnapshot: Array<Effect.Effect<void>>
   /** Undefined: there is no such license. */
   readonly revisions: Array<Revisions | undefined>
@@ -145,12 +135,12 @@ const readSnapshot = (lookups: Lookups, state: CommittedState, { inSnapshot, rev
     ? []
     : [Effect.map(lookups.inOneSnapshot(state.license.id, inSnapshot), (read) => void revisions.push(read))]
 
-/** Caches devices that hold no seat, or whose lease is looked up separately. */
+/** Caches devices without a seat, or with a lease that is looked up separately. */
 const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord>): void => {
   for (const device of devices) state.cacheDevice({ device, lease: undefined })
 }
 
-/** Counted once; from then on the state keeps count of what is decided. */
+/** Counts once; later decisions update the count. */
 const countContainers = (lookups: Lookups, state: CommittedState) =>
   state.limits.max_container_instances === undefined || state.activeContainers !== undefined
     ? []
@@ -160,16 +150,13 @@ const countContainers = (lookups: Lookups, state: CommittedState) =>
         })
       ]
 
-/** A batch is decided some time after its look-ups, so they look at least this far ahead. */
+/** A batch is decided after its look-ups, so they look at least this far ahead. */
 const lookAheadMillis = 10_000
 
-/**
- * Caches the activations that lapse before an instant unless they validate. Even of very many devices these are few,
- * and no further look-up is needed until the next of the others is due.
- */
+/** Caches the activations that lapse soon without a validation. These are few, even of very many devices. */
 const cacheSilentDevices = (lookups: Lookups, state: CommittedState, now: number) => {
   const before = now + 2 * lookAheadMillis
-  // After the end of access nothing falls due any more. An edit that moves the end changes `not_due_before`.
+  // After the end of access nothing becomes due. An edit that moves the end changes `not_due_before`.
   const lapsedBefore = state.accessEndsBy(now) ? Math.min(before, state.accessEndsAt) : before
   return Effect.map(lookups.silentDevices(state.license.id, lapsedBefore, before), ({ devices, nextDueAt }) => {
     for (const device of devices) state.cacheDevice(device)
@@ -179,8 +166,7 @@ const cacheSilentDevices = (lookups: Lookups, state: CommittedState, now: number
 
 /**
  * Caches the leases that may end in this batch, with their devices; all live leases if a command or the clock may end
- * them all; and their number if a command takes a seat. The leases are counted once; from then on the state keeps the
- * count up to date.
+ * them all; and their number if a command takes a seat. Later decisions update the number.
  */
 const cacheLeases = (lookups: Lookups, state: CommittedState, allNeeds: ReadonlyArray<Needs>, now: number) => {
   const { leases, license } = state
@@ -191,7 +177,7 @@ const cacheLeases = (lookups: Lookups, state: CommittedState, allNeeds: Readonly
       Effect.map(lookups.endingLeases(license.id, undefined), ({ devices }) => {
         for (const device of devices) state.cacheDevice(device)
         leases.count = devices.length
-        // A cached lease has ended meanwhile: this state cannot be used for decisions any more.
+        // A cached lease has ended meanwhile, so the state is outdated.
         if (!leases.isComplete) state.lapsingFrom = Number.NEGATIVE_INFINITY
       })
     ]
@@ -272,5 +258,3 @@ const addFetches = (
     })
   }
 }
-
-const linkKinds = ["customer", "order", "subscription"] as const

@@ -1,4 +1,4 @@
-/** Decides new licenses, and writes them. One or a thousand take the same number of statements. */
+/** Decides and writes new licenses, with the same number of statements for one or a thousand. */
 import { Clock, Effect, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -25,21 +25,21 @@ export type DraftRefusal = Refusal<
   | "NOT_READY"
 >
 
-/** A license that is decided and not yet written. */
+/** An accepted license that is not yet written. */
 export interface Draft extends NewLicense {
   readonly policy: PolicyRecord
   readonly license_key: LicenseKey.LicenseKey
 }
 
-/** Features of all licenses of a request: their rows and events are written while the event counter is locked. */
+/** Features of all licenses of a request. Limits how long the event counter is locked. */
 const featuresMax = 50_000
 
 /** The path of a field of the license at this index in the request's body. */
 export type PathOf = (index: number, field: string) => string
 
 /**
- * `draft` reads and decides; it writes nothing, and locks what the licenses depend on until the transaction ends. `write` writes
- * licenses with their features, but not their events. Both run within the caller's transaction.
+ * `draft` reads and decides; it writes nothing, and locks the records that the licenses name until the transaction ends. `write`
+ * writes licenses with their features, but not their events. Both run within the caller's transaction.
  */
 export const makeDrafts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -116,7 +116,7 @@ const tooManyFeatures = (path: string) =>
     path
   )
 
-/** The database does not say which customer it is: the first one of the request is named. */
+/** The database does not tell which customer it is, so the refusal names the first one of the request. */
 const customerIsErased = (drafts: ReadonlyArray<Draft>, pathOf: PathOf) => {
   const index = drafts.findIndex(({ license }) => license.customer_id !== undefined)
   return refuseErasing(pathOf(index, "customer_id"))

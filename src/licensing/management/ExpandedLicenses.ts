@@ -1,4 +1,4 @@
-/** Licenses with the records that they name: one statement for each kind of record, for a whole page. */
+/** Licenses with the records that they name, read with one statement for each kind of record. */
 import { Context, Effect, Layer } from "effect"
 import type { Page } from "../../contract/api/Paging.ts"
 import { Customers } from "../../vendor/customers/Customers.ts"
@@ -15,9 +15,7 @@ interface Expansion {
 
 export class ExpandedLicenses extends Context.Service<
   ExpandedLicenses,
-  {
-    list(filter: LicenseFilter & Expansion): Effect.Effect<Page<License>>
-  }
+  { list(filter: LicenseFilter & Expansion): Effect.Effect<Page<License>> }
 >()("licensing/licensing/management/ExpandedLicenses") {
   static readonly layer = Layer.effect(
     ExpandedLicenses,

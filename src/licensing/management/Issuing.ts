@@ -1,7 +1,4 @@
-/**
- * Issues licenses: reads what the requests name, generates the keys that are not given, and returns them once, in one
- * transaction.
- */
+/** Issues licenses in one transaction: reads the named records, generates missing keys, and returns all keys once. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Refusal } from "../../contract/api/Failure.ts"
@@ -21,9 +18,9 @@ type IssueRefusal = DraftRefusal | Refusal<"IDEMPOTENCY_IN_PROGRESS">
 export class Issuing extends Context.Service<
   Issuing,
   {
-    /** Issues a license. The response is the only place where the full key ever appears. */
+    /** Only this response contains the full key. */
     create(input: NewLicenseInput): Effect.Effect<typeof LicenseWithKey.Type, IssueRefusal>
-    /** Issues all licenses or none. A refusal names the index of the first license that was refused. */
+    /** Issues all licenses or none. A refusal names the index of the first refused license. */
     createBatch(inputs: ReadonlyArray<NewLicenseInput>): Effect.Effect<typeof LicensesWithKeys.Type, IssueRefusal>
   }
 >()("licensing/licensing/management/Issuing") {
@@ -42,7 +39,7 @@ export class Issuing extends Context.Service<
         }))
       })
 
-      /** Issues licenses. With an Idempotency-Key the response is made and stored before the events lock their counter. */
+      /** With an Idempotency-Key the response is stored before the events lock their counter. */
       const issue = Effect.fnUntraced(function* <A>(
         inputs: ReadonlyArray<NewLicenseInput>,
         pathOf: PathOf,
@@ -51,7 +48,7 @@ export class Issuing extends Context.Service<
         if (inputs.some(({ license_key = "" }) => LicenseKey.isVendorKey(license_key))) yield* vendorKeys.announce
         const recorder = yield* StoredResponse
         const written = Effect.gen(function* () {
-          // Until the events are appended. A thousand licenses take a tenth of a second of computing.
+          // A thousand licenses take a tenth of a second of CPU time before the events are appended.
           if (inputs.length > 1) yield* sql`SELECT ${mayCompute(sql)}`
           const drafts = yield* draft(inputs, pathOf)
           yield* write(drafts, pathOf)

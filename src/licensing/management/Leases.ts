@@ -1,7 +1,4 @@
-/**
- * Reads a license's floating leases. The clock decides which are live: a lease that has lapsed, or whose license's
- * access has ended, is not listed, even if no sweep has recorded it yet.
- */
+/** Lists a license's live leases by the clock: no lapsed ones, and none after the end of access, swept or not. */
 
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,7 +1,4 @@
-/**
- * The license list. The status filter applies the clock, as every read does: a license that is stored as active is
- * listed as expired once its access has ended, even if no sweep has recorded it yet.
- */
+/** The license list. Like all reads it applies the clock: a license is expired when its access ends, swept or not. */
 import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { CurrentProducts } from "../../access/CurrentActor.ts"
@@ -51,10 +48,7 @@ export class LicenseList extends Context.Service<
       const columns = columnsOf(sql)
       const licenses = sql.literal("licenses l")
 
-      /**
-       * The first stored rows merged with the first rows that the clock has moved into the state since; the latter are
-       * marked.
-       */
+      /** The first stored rows, merged with the first rows that the clock has moved into the state since. */
       const merged = (rows: Statement.Fragment, { count, now, order, ...query }: ListQuery) => {
         const first = sql`${order} LIMIT ${count}`
         const moved = movedRows(sql, { now, ...query }, sql`${query.conditions} AND ${query.isAfter}`)
@@ -153,7 +147,7 @@ const columnsOf = (sql: SqlClient.SqlClient) => (now: number) =>
 
 const ofPolicy = "JOIN policies p ON p.id = l.policy_id"
 
-/** With the changes by the clock that are not written yet: activations that have lapsed, and features that have expired. */
+/** With the numbers of unwritten changes by the clock: lapsed activations and expired features. */
 type StoredLicense = LoadedLicense & { readonly lapsed: number; readonly expired_features: number }
 type ListedLicense = StoredLicense & { readonly moved_by_clock: boolean }
 
@@ -200,7 +194,7 @@ const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: number,
   }
 }
 
-/** The same query for a product with few licenses: all of them are read, and no index of other licenses is searched. */
+/** The same query for a product with few licenses. It reads all of them, and searches no index of other licenses. */
 const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, query: ListQuery): ListQuery => ({
   ...query,
   candidates: sql`(SELECT * FROM licenses WHERE product_id = ${product_id} OFFSET 0) AS l`,
@@ -209,7 +203,7 @@ const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, 
   match: undefined
 })
 
-/** A license without expiry is sorted as one that expires after all others. */
+/** Licenses without expiry are sorted after all others. */
 const columnOf = (field: string): string =>
   field === "expires_at" ? "COALESCE(l.expires_at, 'infinity')" : `l.${field}`
 
@@ -243,7 +237,7 @@ const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
 const matchOf = (sql: SqlClient.SqlClient, { q, ...filter }: LicenseFilter): Match | undefined => {
   const metadata = metadataMatches(sql, "l.metadata", filter)
   if (!q) return metadata && { matches: metadata, indexed: metadata }
-  // Of a customer that is being erased nothing is found, whether its licenses are erased already or not.
+  // Licenses of a customer that is being erased are not found, whether they are erased already or not.
   const contained = sql`strpos(search_text(l.customer_name, l.customer_email), lower(${q})) > 0
     AND coalesce(l.customer_id <> ALL (ARRAY(SELECT customer_id FROM erasures)), TRUE)`
   const indexed = sql`search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(lower(${q}))`
@@ -251,8 +245,8 @@ const matchOf = (sql: SqlClient.SqlClient, { q, ...filter }: LicenseFilter): Mat
 }
 
 /**
- * The licenses `l` of a state in list order, after the previous page. Both tables have the columns of the order by creation, so a
- * page of a state is found through whichever table has fewer rows for the other filters.
+ * The licenses `l` of a state in list order, after the previous page. Both tables can sort by creation, so PostgreSQL
+ * can use the table with fewer rows for the other filters.
  */
 const candidates = (sql: SqlClient.SqlClient, { status, ...request }: LicenseFilter) => {
   if (status === undefined) return sql`licenses l`

@@ -1,13 +1,10 @@
-/**
- * The states of listed licenses in SQL: by the clock, as every read, before a sweep has recorded a change. Expressions refer to
- * a license `l` and its policy `p`.
- */
+/** The states of listed licenses in SQL, by the clock. Expressions refer to a license `l` and its policy `p`. */
 import type { SqlClient, Statement } from "effect/sql"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import { clockLag } from "../rows/LicenseRows.ts"
 
-/** The condition for licenses stored in a state to be listed in it: the clock has not moved them on since. */
+/** Whether a license that is stored in a state is still in it by the clock. */
 export const storedStateCondition = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
   const now = instant(nowMillis)
   const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
@@ -26,10 +23,9 @@ export const storedStateCondition = (sql: SqlClient.SqlClient, status: LicenseSt
 }
 
 /**
- * Licenses that are stored in another state and listed in this one, until a sweep has written it: each with its policy.
- * They are few and scattered over the list's order, so they are found by ranges of indexes that only their conditions
- * match. A condition on the clock alone is one range for all licenses. A condition on the grace period is one range for
- * each policy.
+ * Licenses, with their policies, that are stored in another state and are in this one by the clock, until a sweep
+ * writes it. They are few and scattered over the list's order, so index ranges find them: one range for a condition on
+ * the clock alone, and one for each policy for a condition on the grace period.
  */
 export const movedIntoState = (
   sql: SqlClient.SqlClient,

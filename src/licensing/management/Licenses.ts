@@ -1,4 +1,4 @@
-/** The management operations on licenses: reads come from SQL, every change goes through the license's actor. */
+/** The management operations on licenses. Reads use SQL; all changes use the license's actor. */
 
 import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { IfMatch } from "../../access/preconditions/RecordTag.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
-import { limitDefault, newestFirst, type Page, type PageRequest } from "../../contract/api/Paging.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../contract/api/Paging.ts"
 import { after } from "../../platform/postgres/queries/Sql.ts"
 import * as Assignments from "../changes/Assignments.ts"
 import { rotateKey } from "../changes/KeyRotation.ts"
@@ -50,15 +50,11 @@ export class Licenses extends Context.Service<
       id: string,
       input: typeof LicenseTransfer.Type
     ): Changed<"CONFLICT" | "TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
-    /** Moves the license to another policy of its product. */
     changePolicy(
       id: string,
       input: PolicyChangeCommand
     ): Changed<"LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
-    /**
-     * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at
-     * once.
-     */
+    /** Replaces the license's key at once. Only the response contains the new key. */
     rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
     assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>
@@ -89,7 +85,8 @@ export class Licenses extends Context.Service<
               a.max_consumptions, a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${id}
           ) AS assignment WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-        return assignmentPage(rows, limit)
+        const page = pageOf(rows, limit)
+        return { ...page, items: page.items.map((row) => Assignments.presentAssignment(row.license_id, row)) }
       })
 
       const newKey = Effect.map(
@@ -140,12 +137,3 @@ const present = (snapshot: LicenseSnapshot) =>
   Effect.map(Clock.currentTimeMillis, (now) => presentSnapshot(snapshot, now))
 
 type AssignmentRow = Nullable<Omit<Assignment, "expiry_recorded">> & LicenseOwned
-
-const assignmentPage = (rows: ReadonlyArray<AssignmentRow>, limit: number): Page<LicenseFeature> => {
-  const items = rows.slice(0, limit)
-  const last = items.at(-1)
-  const page = items.map((row) => Assignments.presentAssignment(row.license_id, row))
-  return rows.length > limit && last !== undefined
-    ? { items: page, next: { sort: newestFirst, value: String(last.created_at), id: last.feature_id } }
-    : { items: page }
-}

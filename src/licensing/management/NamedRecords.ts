@@ -1,6 +1,6 @@
 /**
- * Reads all records that requests for new licenses name, in four statements for any number of requests. Policies, features and
- * customers stay as they are until the transaction ends. Orders and subscriptions are never deleted.
+ * Reads all records that requests for new licenses name, in four statements. Policies, features and customers are
+ * locked until the transaction ends. Orders and subscriptions are never deleted.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -8,14 +8,20 @@ import { unknownId } from "../../contract/api/Failure.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { NewLicenseBasis, NewLicenseInput } from "../changes/NewLicense.ts"
-import type { FeatureRecord, LinkKind, LinkRecord, TargetPolicy } from "../model/LicenseRecords.ts"
+import {
+  type FeatureRecord,
+  type LinkKind,
+  type LinkRecord,
+  linkKinds,
+  type TargetPolicy
+} from "../model/LicenseRecords.ts"
 import { readTargetPolicies } from "../rows/TargetPolicies.ts"
 import { type Refused, reject } from "../rules/LicenseCommand.ts"
 
 type NamedBasis = Pick<NewLicenseBasis, "target" | "links" | "features">
 
 export interface NamedRecords {
-  /** The records that one of the requests names, or the refusal because one of them does not exist. */
+  /** The records that a request names, or the refusal of an unknown one. */
   of(input: NewLicenseInput): NamedBasis | Refused<"NOT_FOUND">
 }
 
@@ -85,8 +91,6 @@ const namedRecordsOf = (
     }
   }
 }
-
-const linkKinds = ["customer", "order", "subscription"] as const
 
 const unknownRecord = (noun: "product" | "policy" | LinkKind, id: string) =>
   reject("NOT_FOUND", unknownId(noun, id), { detail: `${noun}_id` })

@@ -1,6 +1,6 @@
 /**
- * The license list of a token for some products: the list of each product, which indexes serve, merged. So a page costs as
- * much as a page of each product, however many licenses other products have.
+ * The license list of a token for some products: the lists of its products, merged. So the cost does not depend on the
+ * licenses of other products.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -16,7 +16,7 @@ import {
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import type { License } from "../model/License.ts"
 
-/** Lists that are read at the same time: few connections. */
+/** Concurrent lists: limits connections. */
 export const productsAtOnce = 3
 
 interface Filter extends ListRequest {
@@ -29,10 +29,9 @@ interface Filter extends ListRequest {
 /** Filters whose records have one product, and their tables. */
 const linked = { policy_id: "policies", order_id: "orders", subscription_id: "subscriptions" } as const
 
-/** Licenses that are few: all of them are read, so that no filter searches those of other products. */
+/** Up to this number, all licenses of a product are read, so that no filter searches those of other products. */
 const fewMax = 1_500
 
-/** A product of the token. */
 interface OwnProduct {
   readonly id: string
   readonly has_few: boolean
@@ -59,7 +58,7 @@ export const productsOf = Effect.fnUntraced(function* (
     FROM unnest(${columns.text(possible)}::text[]) AS product (id)`
 })
 
-/** The page out of the same page of each product. */
+/** Merges the same page of each product into one. */
 export const mergedPage = (
   { include_total, limit = limitDefault, sort = newestFirst }: Filter,
   pages: ReadonlyArray<Page<License>>
@@ -70,7 +69,7 @@ export const mergedPage = (
     .flatMap(({ items }) => items)
     .sort((a, b) => sign * (placeOf(a, field) - placeOf(b, field) || (a.id < b.id ? -1 : 1)))
   const items = merged.slice(0, limit)
-  // A product with further licenses has a whole page of them here.
+  // A product with more licenses has a full page here.
   const hasMore = merged.length > limit || pages.some(({ next }) => next !== undefined)
   const total = pages.reduce((sum, page) => sum + (page.total ?? 0), 0)
   const isCapped = total > totalMax || pages.some(({ total_is_capped }) => total_is_capped === true)
@@ -80,6 +79,6 @@ export const mergedPage = (
   }
 }
 
-/** A license without expiry expires after all others. */
+/** Licenses without expiry are sorted after all others. */
 const placeOf = (license: License, field: "created_at" | "expires_at"): number =>
   license[field] ?? Number.MAX_SAFE_INTEGER

@@ -1,7 +1,4 @@
-/**
- * A license as the management API returns it at an instant: stored state, clock, and the policy's part of the
- * entitlement version.
- */
+/** A license as the management API returns it, with the clock applied. */
 
 import { expiredFeatures } from "../model/FeatureExpiry.ts"
 import type { License } from "../model/License.ts"
@@ -9,7 +6,7 @@ import type { LicenseRecord, LicenseSnapshot, PolicyRecord } from "../model/Lice
 import { type Limits, limitNames, limitsOf } from "../model/Limits.ts"
 import { entitlementVersionAt, statusAt } from "../rules/Lifecycle.ts"
 
-/** `expiredFeatures`: how many have expired without a record. */
+/** `expiredFeatures`: the number of features with an unrecorded expiry. */
 export const presentLicense = (
   license: LicenseRecord,
   policy: PolicyRecord,

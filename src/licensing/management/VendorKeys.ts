@@ -1,22 +1,21 @@
 /**
- * Whether licenses may have vendor keys, so that text without the shape of a generated key has to be looked up. As long as there
- * are none, such text costs no look-up.
+ * Whether vendor keys exist, so that text without the shape of a generated key has to be looked up.
  *
- * What must stay true: a license with a vendor key works on every node as soon as it is issued. A node trusts "there are none"
- * for one second from the beginning of the read that said so, by a clock that only measures durations, and by the time of day,
- * because the first one stands still while a machine is suspended; then it looks keys up until the next read. The first vendor key of all is announced: the row is committed, and the key is issued only after every
- * such second has passed.
+ * What must stay true: a license with a vendor key works on every node as soon as it is issued. A node trusts a read
+ * without vendor keys for one second, by the monotonic clock and by the time of day, because the monotonic clock stops
+ * while a machine is suspended. Then it looks keys up until the next read. The first vendor key is announced: its row
+ * is committed, and the key is issued more than a second later.
  */
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { refuse } from "../../contract/api/Failure.ts"
 import { makeBatcher } from "../../platform/postgres/driver/Batcher.ts"
 
-/** Half as long as a read is trusted, so that one late read costs no look-up. */
+/** Half of the trusted time, so that one late read causes no look-ups. */
 const readEvery = "500 millis"
 const trustedMillis = 1_000
 const trustedNanos = Duration.toNanosUnsafe(Duration.millis(trustedMillis))
-/** Longer than any read is trusted, with a margin for timers. */
+/** Longer than the trusted time, with a margin for timers. */
 const announcedFor = "1250 millis"
 /** Requests that wait for the same announcement. */
 const waitingMax = 1_000
@@ -24,9 +23,9 @@ const waitingMax = 1_000
 export class VendorKeys extends Context.Service<
   VendorKeys,
   {
-    /** Whether a license may have a vendor key. It runs for each text that is no generated key, so it is a plain function. */
+    /** A plain function, because it runs for each credential that is not a generated key. */
     mayExist(): boolean
-    /** To run before a license gets a vendor key, outside of its transaction. Takes more than a second once, nothing later. */
+    /** Run this before issuing a vendor key, outside the transaction. The first run takes more than a second. */
     readonly announce: Effect.Effect<void>
   }
 >()("licensing/licensing/management/VendorKeys") {
@@ -50,7 +49,7 @@ export class VendorKeys extends Context.Service<
         } else exist = true
       }).pipe(Effect.withSpan("VendorKeys.follow"), Effect.ignore)
       yield* follow
-      // A read that fails needs no record: keys are looked up until one succeeds.
+      // Failed reads are not logged: keys are looked up until one succeeds.
       yield* follow.pipe(
         Effect.delay(readEvery),
         Effect.repeat({ schedule: Schedule.forever, until: () => exist }),
@@ -64,7 +63,7 @@ export class VendorKeys extends Context.Service<
         yield* Effect.sleep(announcedFor)
         yield* sql`UPDATE vendor_key_use SET known = true WHERE NOT known`
       })
-      // In a fiber of its own: the transaction of a request with an Idempotency-Key must not contain the announcement.
+      // In a separate fiber: the transaction of a request with an Idempotency-Key must not contain the announcement.
       const { request } = yield* makeBatcher({
         name: "vendor_keys.announce",
         concurrency: 1,
@@ -72,7 +71,7 @@ export class VendorKeys extends Context.Service<
         run: (waiting: ReadonlyArray<undefined>) => Effect.orDie(Effect.as(announceOnce, waiting))
       })
 
-      // A step of the time of day back costs look-ups until the next read.
+      // A backward step of the time of day causes look-ups until the next read.
       const isTrusted = () =>
         clock.monotonicTimeNanosUnsafe() < absentUntilNanos &&
         Math.abs(clock.currentTimeMillisUnsafe() - absentAtMillis) < trustedMillis
@@ -85,7 +84,7 @@ export class VendorKeys extends Context.Service<
   )
 }
 
-/** Within the transaction that writes a vendor key: its announcement may have been lost in a failover. */
+/** Run this within the transaction that writes a vendor key: a failover may have lost its announcement. */
 export const requireAnnounced = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const [row] = yield* sql`SELECT FROM vendor_key_use WHERE known`
   if (row === undefined) {

@@ -15,6 +15,6 @@ export interface Binding extends BindingName {
   readonly ip_address?: string | undefined
   /** SHA-256 of the binding key, lower-case hex. */
   hash(): string
-  /** The fields that identify the machine, each as a short digest: the form that events and logs may contain. */
+  /** Short digests of the fields that identify the machine, for events and logs. */
   redacted(): { readonly [member: string]: string }
 }

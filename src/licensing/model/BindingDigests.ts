@@ -2,7 +2,6 @@
 import { redacted } from "../../platform/signing/Digest.ts"
 import type { Binding } from "./Binding.ts"
 
-/** The members that identify a machine or instance: an event contains a digest of each. */
 const identifyingMembers = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
 type Identification = Pick<Binding, (typeof identifyingMembers)[number]>
 

@@ -1,17 +1,15 @@
 /** The names that a machine sends with its requests. */
 import type { DeviceRecord } from "./LicenseRecords.ts"
 
-/** How a machine names itself; a device keeps the latest. */
 type Names = Pick<DeviceRecord, "hostname" | "os" | "ip_address">
 
-/** The names of a machine: those that the request has, otherwise those known from earlier requests. */
+/** The names in the request, otherwise those of earlier requests. */
 export const namesOf = (existing: DeviceRecord | undefined, { hostname, ip_address, os }: Names): Names => ({
   hostname: hostname ?? existing?.hostname,
   os: os ?? existing?.os,
   ip_address: ip_address ?? existing?.ip_address
 })
 
-/** Whether a request names the machine differently. */
 export const isRenamed = (device: DeviceRecord, { hostname, ip_address, os }: Names): boolean =>
   (hostname !== undefined && hostname !== device.hostname) ||
   (os !== undefined && os !== device.os) ||

@@ -1,7 +1,7 @@
-/** The state that each management operation moves a device to, by its current state. */
+/** The next state of a device for each management operation and current state. */
 import type { DeviceStatus } from "./Device.ts"
 
-/** `unchanged` is accepted and records nothing; `conflict` is refused. */
+/** `unchanged` is accepted without an event; `conflict` is refused. */
 type Next = "reset" | "blacklisted" | "unchanged" | "conflict"
 
 export const deviceTransitions = {

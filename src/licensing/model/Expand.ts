@@ -1,3 +1,3 @@
-/** The records that a license is returned with, if the query parameter `expand` names them. */
+/** The records that the query parameter `expand` can add to a license. */
 export const expandable = ["product", "policy", "customer"] as const
 export type Expandable = (typeof expandable)[number]

@@ -1,11 +1,8 @@
-/**
- * When a device's heartbeat is due (docs/API.md, "Devices"). A due instant is stored when it is promised; a policy edit
- * never changes it.
- */
+/** When a device's heartbeat is due (docs/API.md, "Devices"). Policy edits never change a stored due instant. */
 import { heartbeatDueAt, slackMillis } from "../../vendor/policies/Policy.ts"
 import type { DeviceRecord, LicenseRecord, PolicyRecord } from "./LicenseRecords.ts"
 
-/** The due instant of a device that is activated or validated: a whole interval, and no less than its offline envelope. */
+/** The due instant after an activation or validation: a whole interval, and at least the offline envelope. */
 export const dueAfterContact = (
   policy: PolicyRecord,
   { offline_expires_at }: Pick<DeviceRecord, "offline_expires_at">,
@@ -14,26 +11,25 @@ export const dueAfterContact = (
 
 type Floor = Pick<LicenseRecord, "not_due_before">
 
-/** No device of the license is due before this instant, whatever it was promised. */
+/** No device of the license is due before this instant. */
 export const notDueBefore = (license: Floor, policy: Floor): number =>
   Math.max(license.not_due_before ?? Number.NEGATIVE_INFINITY, policy.not_due_before ?? Number.NEGATIVE_INFINITY)
 
-/** Whether the device's slot depends on heartbeats. */
 const needsHeartbeat = (device: DeviceRecord, policy: PolicyRecord): boolean =>
   policy.require_heartbeat && device.status === "active" && device.holds_slot
 
-/** From when on the device may have lapsed by its own promise; infinity = never. */
+/** When the device may lapse by its own promise; infinity = never. */
 export const mayLapseAt = (device: DeviceRecord, policy: PolicyRecord): number =>
   needsHeartbeat(device, policy) ? (device.due_at ?? Number.NEGATIVE_INFINITY) + 1 : Number.POSITIVE_INFINITY
 
-/** The last instant at which the device's heartbeat is in time; infinity = it is never due. */
+/** The last instant at which the heartbeat is in time; infinity = it is never due. */
 export const dueAt = (device: DeviceRecord, license: Floor, policy: PolicyRecord): number => {
   if (!needsHeartbeat(device, policy)) return Number.POSITIVE_INFINITY
   const due = Math.max(device.due_at ?? Number.NEGATIVE_INFINITY, notDueBefore(license, policy))
   return due === Number.NEGATIVE_INFINITY ? Number.POSITIVE_INFINITY : due
 }
 
-/** The license's bound of all due instants (`heartbeat_from`), lowered for one that is earlier. */
+/** Lowers the license's bound of all due instants (`heartbeat_from`) if this one is earlier. */
 export const boundLoweredTo = (
   { heartbeat_from }: LicenseRecord,
   due: number
@@ -41,8 +37,8 @@ export const boundLoweredTo = (
   heartbeat_from !== undefined && due < heartbeat_from ? { heartbeat_from: due } : undefined
 
 /**
- * Changes of a license that is served again, or will be from `starts_at` on: every device gets a whole interval. A start
- * that has not been reached promised nothing.
+ * Gives every device a whole interval if the license is usable again, or will be from `starts_at` on. The promise of a
+ * start that was not reached is dropped.
  */
 export const wholeIntervals = (
   license: LicenseRecord,

@@ -1,6 +1,4 @@
-/**
- * A taken floating seat as the management API returns it. Its token is returned only to the client that checked it out.
- */
+/** A taken floating seat as the management API returns it. Only the client that checked it out gets its token. */
 import { Schema } from "effect"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 

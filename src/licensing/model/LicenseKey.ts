@@ -1,20 +1,17 @@
 /**
- * License keys. A generated key is `LK-` and six groups of five Crockford base32 characters, 28 of them random (140 bits),
- * 2 of them a check. A vendor key is any other text that the vendor chose for a license.
+ * License keys. A generated key is `LK-` and six groups of five Crockford base32 characters: 28 random ones (140 bits)
+ * and 2 check characters. A vendor key is any other text that the vendor chose for a license.
  *
- * The check is a Reed-Solomon code over GF(32): two keys always differ in at least three characters. So every one or
- * two wrong characters and every swap of two characters are always detected, any other error with a probability of
- * 1023/1024. A mistyped or guessed key is refused by table look-ups alone, before any hashing or storage access.
+ * The check is a Reed-Solomon code over GF(32): two keys differ in at least three characters. So one or two wrong
+ * characters and a swap of two characters are always detected, other errors with a probability of 1023/1024. Mistyped
+ * and guessed keys are refused by table look-ups alone, without hashing or storage access.
  */
 import { Effect, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { licenseKeyPattern } from "../../contract/api/Text.ts"
 import { sha256, sha256Hex } from "../../platform/signing/Digest.ts"
 
-/**
- * A license key as issued. A generated one is in its canonical form: upper case, with dashes, without aliases, with a correct
- * check.
- */
+/** A license key as issued. A generated key is in canonical form: upper case, with dashes and a correct check. */
 export const LicenseKey = Schema.String.pipe(Schema.brand("LicenseKey"))
 export type LicenseKey = typeof LicenseKey.Type
 
@@ -23,10 +20,7 @@ const randomLength = 28
 const length = 30
 const groupLength = 5
 
-/**
- * The key of 28 bytes: the low 5 bits of each, and the check. Uniform bytes give uniform keys. Pure, for `generate` and
- * for published test vectors.
- */
+/** Makes a key of the low 5 bits of 28 bytes, and the check. It is pure, so that test vectors can be published. */
 export const fromBytes = (bytes: Uint8Array): LicenseKey => {
   if (bytes.length !== randomLength) throw new RangeError(`A license key is made of ${randomLength} bytes`)
   const symbols = new Uint8Array(length)
@@ -42,27 +36,27 @@ export const generate: Effect.Effect<LicenseKey, never, SecureRandom.SecureRando
 )
 
 /**
- * The canonical form of a generated key that a client sent. Case, dashes and spaces do not matter; O reads as 0, I and L as 1 (in
- * the prefix too). None if the shape or the check is wrong. Costs less than a microsecond and never hashes.
+ * The canonical form of a generated key. Case, dashes and spaces do not matter; O reads as 0, I and L as 1 (in the
+ * prefix too). None if the shape or the check is wrong. Takes less than a microsecond.
  */
 export const parse = (text: string): Option.Option<LicenseKey> =>
   readSymbols(text) && isCodeword(parsed) ? Option.some(format(parsed)) : Option.none()
 
-/** Whether a text can be a vendor key. Text of the shape of a generated key is one, or is mistyped: it is no vendor key. */
+/** Whether a text can be a vendor key. Text in the shape of a generated key cannot, even with a wrong check. */
 export const isVendorKey = (text: string): text is LicenseKey => licenseKeyPattern.test(text) && !readSymbols(text)
 
-/** The key of either kind that a text stands for, as it was issued; None if no license can have it. */
+/** The key of either kind, as issued; None if no license can have it. */
 export const read = (text: string): Option.Option<LicenseKey> =>
   Option.orElse(parse(text), () => (isVendorKey(text) ? Option.some(text) : Option.none()))
 
-/** What is stored of a key. */
+/** The stored values of a key. */
 export const stored = (key: LicenseKey) => ({
   key_hash: hashHex(key),
   license_key_prefix: prefix(key),
   license_key_last4: last4(key)
 })
 
-/** Reads the symbols of a text into `parsed`. Whether it has the shape of a generated key, with any check. */
+/** Reads the symbols of a text into `parsed`. Returns whether it has the shape of a generated key, with any check. */
 const readSymbols = (text: string): boolean => {
   if (text.length > textMax) return false
   let count = -prefixSymbols.length
@@ -77,7 +71,7 @@ const readSymbols = (text: string): boolean => {
   return count === length
 }
 
-/** The stored form of a key, and its look-up key: SHA-256 over the key as issued, 32 bytes. */
+/** The stored form of a key: SHA-256 over the key as issued, 32 bytes. */
 export const hash = (key: LicenseKey): Uint8Array => sha256(key)
 
 /** The hash as 64 lower-case hex digits, for use as a key in memory. */
@@ -101,8 +95,7 @@ const format = (symbols: Uint8Array): LicenseKey => {
   return out as LicenseKey
 }
 
-// Parsing: one table from character code to symbol. No issued form is longer than 38 characters; 64 leaves room for
-// spaces.
+// Parsing: one table from character code to symbol. An issued key has up to 38 characters; 64 leave room for spaces.
 const textMax = 64
 const separator = 32
 const invalid = 33

@@ -1,7 +1,6 @@
 /**
- * The state that license rules decide on: the license with its policy, assignments, devices and leases, as the database
- * had them at one revision, and the pending changes on top. Rules read it through `LicenseView` and never change it;
- * only `PendingChanges` applies decisions.
+ * The state that license rules decide on: the license with its policy, assignments, devices and leases at one revision,
+ * and the pending changes. Rules read it through `LicenseView`; only `PendingChanges` applies decisions.
  */
 import type { Metadata } from "../../contract/api/Metadata.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
@@ -36,21 +35,21 @@ export interface LicenseRecord extends OwnLimits {
   readonly times_activated: number
   readonly times_transferred: number
   readonly total_consumptions: number
-  /** The license's own part of its published entitlement version. */
+  /** The license's part of its published entitlement version. */
   readonly entitlement_counter: number
   /** When an activation refused by a limit was last recorded as an event. */
   readonly activation_limit_recorded_at?: number | undefined
   readonly metadata: Metadata
-  /** No device is due before this instant, because the license was not served before. */
+  /** No device is due before this instant, because the license was not usable before. */
   readonly not_due_before?: number | undefined
-  /** No device that holds a slot is due before this instant: a bound, so that the sweep reads few licenses. */
+  /** No device with a slot is due before this instant. This bound lets the sweep read few licenses. */
   readonly heartbeat_from?: number | undefined
   readonly revision: number
   readonly created_at: number
   readonly updated_at: number
 }
 
-/** The revisions that a license's state depends on: its own, its policy's, its product's catalog's. None is given twice. */
+/** The revisions of a license, its policy and its product's catalog. Each revision is unique. */
 export interface Revisions {
   readonly license: number
   readonly policy: number
@@ -88,7 +87,7 @@ export interface Assignment {
   readonly expires_after_days?: number | undefined // Until the license's term begins.
   /** Whether the expiry has been recorded, or needs no record. */
   readonly expiry_recorded: boolean
-  /** Whether it came with the policy and was not assigned by hand since. */
+  /** Whether the feature came with the policy and was not assigned by hand since. */
   readonly from_policy: boolean
   readonly metadata: Metadata
   readonly created_at: number
@@ -99,7 +98,7 @@ export interface DeviceRecord {
   readonly id: string
   readonly binding_kind: DeviceBindingKind
   readonly binding_key: string
-  /** SHA-256 of the binding key, lower-case hex. It is not stored: it is computed when the record is made. */
+  /** SHA-256 of the binding key, lower-case hex. Computed when the record is made, and not stored. */
   readonly binding_hash: string
   readonly fingerprint?: string | undefined
   readonly hostname?: string | undefined
@@ -112,9 +111,9 @@ export interface DeviceRecord {
   readonly is_vm: boolean
   readonly is_container: boolean
   readonly status: DeviceStatus
-  /** Whether an activation slot is taken; a floating seat's holder is active without one. */
+  /** Whether the device has an activation slot. The holder of a floating seat is active without a slot. */
   readonly holds_slot: boolean
-  /** When the device's activation began, or the one that lapsed; absent for a device that only ever held a seat. */
+  /** The start of the current or the lapsed activation; absent for a device that only had seats. */
   readonly activated_at?: number | undefined
   readonly first_seen_at: number
   readonly last_seen_at: number
@@ -151,20 +150,15 @@ export interface LedgerEntry {
   readonly balance_after: number
   readonly max_after?: number | undefined
   readonly device_id?: string | undefined
-  /**
-   * For a consumption, whose row is also its event: stored with it, because the feature's code may change or disappear
-   * later.
-   */
+  /** For a consumption, whose row is also its event: the feature's code may change or disappear later. */
   readonly feature_code?: string | undefined
 }
 
-/** An earlier consumption in the ledger. */
 export interface CountedUsage {
   readonly feature_code: string
   readonly amount: number
 }
 
-/** A feature of the catalog that may be assigned. */
 export interface FeatureRecord {
   readonly id: string
   readonly product_id: string
@@ -179,7 +173,8 @@ export interface TargetPolicy {
   readonly features: ReadonlyArray<PolicyFeatureRecord>
 }
 
-export type LinkKind = "customer" | "order" | "subscription"
+export const linkKinds = ["customer", "order", "subscription"] as const
+export type LinkKind = (typeof linkKinds)[number]
 
 /** A record that a command links to. */
 export interface LinkRecord {
@@ -191,9 +186,9 @@ export interface LinkRecord {
   /** Of a customer. */
   readonly name?: string | undefined
   readonly email?: string | undefined
-  /** Whether a customer is being erased: until that is done no license is linked to it or named after it. */
+  /** Whether a customer is being erased. Until then, licenses must not link to it or copy its data. */
   readonly erasing?: boolean | undefined
-  /** Another one after an erasure of the customer has begun. */
+  /** Changes when an erasure of the customer begins. */
   readonly erasure_revision?: number | undefined
 }
 
@@ -203,7 +198,7 @@ export interface VersionRecord {
   readonly released_at?: number | undefined
 }
 
-/** Identifies a machine by its fingerprint, or a container by a digest of its ids. */
+/** The fingerprint of a machine, or a digest of a container's ids. */
 export interface BindingName {
   readonly kind: DeviceBindingKind
   readonly key: string
@@ -216,7 +211,7 @@ interface FeaturesText {
   readonly features: Entitlement["features"]
 }
 
-/** Views derived from a license's assignments alone, cached until one of them changes. */
+/** Views of a license's assignments, cached until an assignment changes. */
 export interface CachedViews {
   features?: FeaturesText
 }
@@ -241,20 +236,20 @@ export interface LicenseView {
   deviceById(id: string): DeviceRecord | undefined
   /** The cached devices; all devices, unless the license has very many. */
   readonly devices: Iterable<DeviceRecord>
-  /** Containers that hold a slot. Available only if the policy limits them and the command declares it in `needs`. */
+  /** Containers with a slot. Available only if the policy limits them and the command declares it in `needs`. */
   readonly activeContainers: number
-  /** Devices whose activation lapsed without a validation and whose stored status is still active. */
+  /** Devices with a lapsed activation whose stored status is still active. */
   overdue(now: number): ReadonlyArray<DeviceRecord>
   /**
-   * Leases whose stored status is live, including lapsed ones, with their devices. Available only if the command
-   * declares `allLeases` in `needs`, or once the license's access has ended.
+   * Leases whose stored status is live, including lapsed ones. Available only if the command declares `allLeases` in
+   * `needs`, or after the end of access.
    */
   readonly liveLeases: Iterable<LeaseRecord>
-  /** The number of these leases, and so of taken seats. Available only if declared in `needs`. */
+  /** The number of taken seats. Available only if declared in `needs`. */
   readonly liveLeaseCount: number
   /** The live lease of a device; there is at most one. */
   liveLeaseOf(deviceId: string): LeaseRecord | undefined
-  /** Live leases whose end has come. */
+  /** Live leases that have lapsed. */
   lapsed(now: number): ReadonlyArray<LeaseRecord>
   /** A lease in any state. */
   leaseByToken(tokenHash: string): LeaseRecord | undefined
@@ -264,11 +259,11 @@ export interface LicenseView {
   feature(featureId: string): FeatureRecord | undefined
   link(kind: LinkKind, id: string): LinkRecord | undefined
   targetPolicy(id: string): TargetPolicy | undefined
-  /** How many devices that are not cached a reset would change. */
+  /** The number of uncached devices that a reset changes. */
   readonly otherResettable: number
 }
 
-/** A license, its policy and its assignments at one moment. A reply keeps this instead of the view, which goes on to change. */
+/** A license, its policy and its assignments at one moment. Replies keep this, because the view changes. */
 export interface LicenseSnapshot {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
@@ -280,21 +275,21 @@ export const snapshot = (view: LicenseView): LicenseSnapshot => {
   return { license, policy, assignments }
 }
 
-/** The changes of a decision. Records are complete: the new state of a device, assignment or lease. */
+/** The changes of a decision, with complete records of changed devices, assignments and leases. */
 export interface Changes {
   readonly license?: Partial<LicenseRecord>
   /** Whether the published entitlement version rises by one. */
   readonly entitlement?: boolean
-  /** The policy that the license has from now on. */
+  /** The license's new policy. */
   readonly policy?: PolicyRecord
   readonly devices?: ReadonlyArray<DeviceRecord>
-  /** Whether all devices that are not cached are reset, too. */
+  /** Whether all uncached devices are also reset. */
   readonly othersReset?: boolean
   readonly assignments?: ReadonlyArray<Assignment>
   readonly removedAssignments?: ReadonlyArray<string>
   readonly leases?: ReadonlyArray<LeaseRecord>
   readonly ledger?: ReadonlyArray<LedgerEntry>
   readonly events?: ReadonlyArray<NewEvent>
-  /** A device that was only seen: written without raising the revision, because only heartbeats depend on it. */
+  /** A device that was only seen. Written without a new revision, because only heartbeats depend on it. */
   readonly seen?: DeviceRecord
 }

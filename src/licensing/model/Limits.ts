@@ -1,6 +1,5 @@
-/** The limits that hold for a license: its own where it has them, else its policy's. */
+/** The limits of a license: its own, otherwise its policy's. */
 
-/** The limits that a license may have of its own. */
 export const limitNames = [
   "max_activations",
   "max_container_instances",
@@ -9,7 +8,6 @@ export const limitNames = [
   "offline_grace_days"
 ] as const
 
-/** The limits of a policy, or those that hold for a license. */
 export interface Limits {
   readonly max_activations: number
   readonly max_container_instances?: number | undefined
@@ -23,7 +21,7 @@ export type LimitName = (typeof limitNames)[number]
 /** The limits of one license; absent = the policy's. */
 export type OwnLimits = { readonly [K in LimitName]?: Limits[K] | undefined }
 
-/** Most licenses have no limits of their own: then the result is the policy itself, which costs no memory. */
+/** For most licenses, which have no own limits, the result is the policy itself, which costs no memory. */
 export const limitsOf = (own: OwnLimits, policy: Limits): Limits =>
   limitNames.every((name) => own[name] === undefined)
     ? policy

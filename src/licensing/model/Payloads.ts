@@ -23,7 +23,7 @@ const VersionEligibility = Schema.Struct({
   eligible_through: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "VersionEligibility" })
 
-/** What every signed payload contains. `kind` keeps one payload from passing for another. */
+/** The fields of every signed payload. `kind` prevents the use of one payload as another. */
 const commonOf = <const Kind extends string>(kind: Kind) => ({
   kind: Schema.Literal(kind),
   license_id: Schema.String,
@@ -97,10 +97,7 @@ export const OfflineEntitlementPayload = Schema.Struct({
   })
 }).annotate({ identifier: "OfflineEntitlement" })
 
-/**
- * An offline entitlement and its signature, encrypted for the holder of the license key. All fields except kid are
- * base64.
- */
+/** An offline entitlement and its signature, encrypted for the holder of the license key. All in base64, except kid. */
 export const OfflineEnvelopePayload = Schema.Struct({
   kid: Schema.String.annotate({
     description: "The signing key of the payload inside; authenticated as additional data."

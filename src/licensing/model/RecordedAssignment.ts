@@ -3,7 +3,7 @@ import type { Schema } from "effect"
 import { changesOf, recordedValue } from "../../ledger/events/Changes.ts"
 import type { Assignment } from "./LicenseRecords.ts"
 
-/** Its metadata is omitted: there may be 200 of them. */
+/** Without metadata, because an event may contain 200 assignments. */
 export const recordedAssignment = (assignment: Assignment): { readonly [field: string]: Schema.Json } =>
   Object.fromEntries(
     (["enabled", "max_consumptions", "expires_at"] as const).flatMap((field) =>

@@ -1,34 +1,30 @@
 /**
  * Applies the clock to stored devices in SQL, for reads. The rules are those of `Lifecycle.settle` and of the sweeps,
- * so a read returns the same before and after a sweep has written a change. Expressions refer to a device `d`, its
- * license `l` and its policy `p`.
+ * so a sweep never changes the result of a read. Expressions refer to a device `d`, its license `l` and its policy `p`.
  */
 import type { SqlClient } from "effect/sql"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { deviceDueAt, earliestDueAt, endsAfter, holdsSlot } from "./LicenseRows.ts"
 
-/** Whether the license's access has ended. Suspended and revoked licenses have no seats that could end with it. */
+/** Whether the license's access has ended. Suspended and revoked licenses have no seats. */
 const accessHasEnded = (sql: SqlClient.SqlClient, now: number) =>
   sql`(l.status NOT IN ('suspended', 'revoked') AND coalesce(l.expires_at + make_interval(days => p.grace_period_days) <= ${instant(now)}::timestamptz, FALSE))`
 
-/**
- * A device that holds a slot is overdue if it was due before this instant; NULL = none is, because the runtime refuses
- * the license: see `Lifecycle.isOverdue`.
- */
+/** A device with a slot is overdue if it was due before this instant. NULL: none is, see `Lifecycle.isOverdue`. */
 const overdueBefore = (sql: SqlClient.SqlClient, now: number) => sql`
   CASE WHEN p.require_heartbeat AND l.status NOT IN ('suspended', 'revoked') THEN
     least(${instant(now)}::timestamptz, l.expires_at + make_interval(days => p.grace_period_days) - interval '1 ms')
   END`
 
-/** Whether a device `d` that holds a slot is overdue. */
+/** Whether a device `d` with a slot is overdue. */
 export const isOverdue = (sql: SqlClient.SqlClient, now: number) =>
   sql`coalesce(${sql.literal(deviceDueAt)} < ${overdueBefore(sql, now)}, FALSE)`
 
-/** Whether some activation of the license may have lapsed since the last sweep: rarely true, and cheap to check. */
+/** Whether an activation of the license may have lapsed since the last sweep: rarely true, and cheap to check. */
 const maybeSilent = (sql: SqlClient.SqlClient, now: number) =>
   sql`coalesce(greatest(${sql.literal(earliestDueAt)}, l.not_due_before, p.not_due_before) < ${overdueBefore(sql, now)}, FALSE)`
 
-/** What the clock may have changed since the last sweep: activations that fell silent, and seats that ended. */
+/** Whether the clock may have changed something since the last sweep: lapsed activations, and ended seats. */
 export interface ClockChanges {
   readonly silent: boolean
   readonly seat_ended: boolean
@@ -38,15 +34,11 @@ export const clockChangesOf = (sql: SqlClient.SqlClient, licenseId: string, now:
   SELECT ${maybeSilent(sql, now)} AS silent, EXISTS (SELECT ${maybeEndedLeases(sql, now)}) AS seat_ended
   FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${licenseId}`
 
-/** The live leases of the license that may have ended. */
 const maybeEndedLeases = (sql: SqlClient.SqlClient, now: number) => sql`
   FROM leases e WHERE e.license_id = l.id AND e.status = 'live'
     AND (${sql.literal(endsAfter)} <= ${instant(now)} OR ${accessHasEnded(sql, now)})`
 
-/**
- * A condition for devices, stored as active, that the clock may have changed. Holders whose seats may have ended are
- * found through their leases.
- */
+/** A condition for devices that are stored as active and that the clock may have changed. */
 export const mayHaveChanged = (sql: SqlClient.SqlClient, licenseId: string, { silent }: ClockChanges, now: number) =>
   silent
     ? sql`TRUE`
@@ -55,17 +47,14 @@ export const mayHaveChanged = (sql: SqlClient.SqlClient, licenseId: string, { si
         CROSS JOIN LATERAL (SELECT e.device_id ${maybeEndedLeases(sql, now)}) AS over WHERE l.id = ${licenseId}
       )`
 
-/** How many of the license's activations have lapsed but are still counted. */
+/** The number of the license's activations that have lapsed but are still counted. */
 export const lapsedCount = (sql: SqlClient.SqlClient, now: number) => sql`
   CASE WHEN ${maybeSilent(sql, now)} THEN (
     SELECT count(*) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
       AND ${isOverdue(sql, now)}
   ) ELSE 0 END`
 
-/**
- * The device's current status. A device that holds neither a slot nor a seat has the status that `statusUnseated`
- * gives.
- */
+/** The device's current status. Without a slot and a seat it is that of `statusUnseated`. */
 export const statusNow = (sql: SqlClient.SqlClient, now: number) => {
   const seatEnds = sql`(SELECT e.expires_at FROM leases e WHERE e.device_id = d.id AND e.status = 'live')`
   const accessEnds = sql`l.expires_at + make_interval(days => p.grace_period_days)`

@@ -1,9 +1,9 @@
-/** Converts decided events and ledger entries into rows, with the actor, the time and the request that caused them. */
+/** Converts events and ledger entries into rows with actor, time and request. */
 import type { EventRow, NewEvent, UsageRow } from "../../ledger/events/EventLog.ts"
 import type { LedgerEntry } from "../model/LicenseRecords.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 
-/** The origin of changes that the clock makes: the system, without a request. */
+/** The origin of changes by the clock. */
 export const clockOrigin: Origin = {
   actor_type: "system",
   actor_id: "clock",

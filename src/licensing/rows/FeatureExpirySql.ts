@@ -2,10 +2,10 @@
 import type { SqlClient } from "effect/sql"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 
-/** A condition for assignments `a`, in the form of the two indexes for it. */
+/** A condition for assignments `a` that matches two indexes. */
 export const expiryIsDue = (sql: SqlClient.SqlClient, now: number) =>
   sql`a.enabled AND NOT a.expiry_recorded AND a.expires_at <= ${instant(now)}`
 
-/** How many features of a license `l` these are. */
+/** The number of these features of a license `l`. */
 export const expiredFeatureCount = (sql: SqlClient.SqlClient, now: number) =>
   sql`(SELECT count(*) FROM license_features a WHERE a.license_id = l.id AND ${expiryIsDue(sql, now)})`

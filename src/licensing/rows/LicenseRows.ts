@@ -1,4 +1,4 @@
-/** The columns of a license and of its related tables, and the conversion of rows into the records that rules read. */
+/** The columns of a license and of its related tables, and the conversion of rows into records. */
 
 import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import { sha256Hex } from "../../platform/signing/Digest.ts"
@@ -14,20 +14,16 @@ export type Nullable<A> = {
   readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
 }
 
-/** How long a stored state outlasts a clock that is behind (`statusAt`), as an interval of SQL. */
+/** `clockLagMillisMax` as an interval of SQL. */
 export const clockLag = `interval '${clockLagMillisMax} milliseconds'`
 
 export interface LicenseOwned {
   readonly license_id: string
 }
 
-/**
- * The maximum of devices loaded with a license, with their leases. If a license has more, none are loaded: they are
- * looked up when needed.
- */
+/** The maximum number of devices that are loaded with a license. If it has more, they are looked up when needed. */
 const devicesLoaded = 64
 
-/** Whether the license `l` has more devices than that. */
 export const hasManyDevices = `EXISTS (SELECT FROM devices WHERE license_id = l.id OFFSET ${devicesLoaded})`
 
 export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
@@ -37,7 +33,7 @@ export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l
   l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.term_days,
   l.revision, l.created_at, l.updated_at`
 
-/** License columns that every commit writes; the others are written only when a command changes one. */
+/** License columns that every commit writes. The others are written only if one of them changes. */
 export const hotColumns: ReadonlySet<string> = new Set([
   "status",
   "active_device_count",
@@ -48,7 +44,7 @@ export const hotColumns: ReadonlySet<string> = new Set([
   "updated_at"
 ])
 
-/** Columns of the same row as the license's. Names that both tables have begin with `policy_`. */
+/** Columns in the same row as the license's. Names that both tables have begin with `policy_`. */
 export const policyColumns = `p.license_type, p.max_activations AS policy_max_activations,
   p.max_floating_users AS policy_max_floating_users, p.max_container_instances AS policy_max_container_instances,
   p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
@@ -60,33 +56,30 @@ export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key,
   d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
   d.first_seen_at, d.last_seen_at, d.last_validated_at, d.due_at, d.offline_expires_at, d.metadata, d.created_at, d.updated_at`
 
-/**
- * The column `listed_as` by status. Seats move devices between active and deactivated, so an index cannot
- * distinguish these two.
- */
+/** The column `listed_as` by status. Active and deactivated are `either`, because their difference depends on seats. */
 export const listStatusOf = (status: DeviceStatus): string =>
   status === "active" || status === "deactivated" ? "either" : status
 
-/** Whether a device `d` holds a slot, in the form of the index that finds the slot holders of a license. */
+/** Whether a device `d` has a slot, in a form that matches the index. */
 export const holdsSlot = "d.listed_as = 'either' AND d.holds_slot"
 
-/** The values of `listed_as` of devices that a reset changes. */
+/** The `listed_as` of devices that a reset changes. */
 export const resettableListStatuses: ReadonlyArray<string> = Array.from(new Set(resettableStatuses.map(listStatusOf)))
 
-/** When the heartbeat of a device `d` that holds a slot is due: `Heartbeat.dueAt`, with NULL for never. */
+/** When the heartbeat of a device `d` with a slot is due: `Heartbeat.dueAt`, with NULL for never. */
 export const deviceDueAt = "greatest(d.due_at, l.not_due_before, p.not_due_before)"
 
 export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
   e.checked_out_at, e.heartbeat_at, e.expires_at, e.ended_at`
 
-/** What a license `l` depends on: its policy `p` and its product. */
+/** The policy `p` and the product of a license `l`. */
 export const licenseDependencies = "JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id"
 
 export const revisionColumns = "l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog"
 
 type PrefixedColumn = keyof Limits | "not_due_before" | "revision" | "entitlement_counter"
 
-/** A policy, under the names of `policyColumns`. */
+/** A policy, with the names of `policyColumns`. */
 export type PolicyRow = { readonly policy_id: string } & Nullable<Omit<PolicyRecord, "id" | PrefixedColumn>> & {
     readonly [K in PrefixedColumn as `policy_${K}`]-?: Nullable<PolicyRecord>[K]
   }
@@ -161,13 +154,10 @@ export const policyOf = (row: PolicyRow): PolicyRecord =>
     entitlement_counter: row.policy_entitlement_counter
   })
 
-/** A device as it is stored: without the hash of its binding key. */
+/** A stored device, without the hash of its binding key. */
 export type DeviceRow = Nullable<Omit<DeviceRecord, "binding_hash">>
 
-/**
- * Runs for nearly each request of a large license. Copies field by field, because leaving some fields out by a rest
- * pattern makes a slow object.
- */
+/** Runs for nearly each request of a large license. Copies each field, because rest patterns make slow objects. */
 export const deviceOf = (row: DeviceRow): DeviceRecord =>
   withoutNulls<DeviceRecord>({
     id: row.id,
@@ -214,10 +204,10 @@ export const cachedDeviceColumns = `${deviceColumns}, e.id AS lease_id, encode(e
   e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
   e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
 
-/** No device of a license `l` that holds a slot is due before this instant. */
+/** No device with a slot of a license `l` is due before this instant. */
 export const earliestDueAt = "coalesce(l.heartbeat_from, l.created_at)"
 
-/** No live lease `e` ends before this instant. Indexes use it in place of the end, which each heartbeat changes. */
+/** No live lease `e` ends before this instant. Indexes contain it instead of the end, which each heartbeat changes. */
 export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
 
 /** The live lease `e` of a device `d`, if it has one. */

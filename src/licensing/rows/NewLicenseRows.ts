@@ -1,12 +1,11 @@
-/** Writes new licenses. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import type { LicenseRecord } from "../model/LicenseRecords.ts"
 
 /**
- * Inserts licenses, and returns the ids of those that were inserted: not of one whose key another license has. Transactions
- * insert keys in one order, so that two with the same keys do not deadlock.
+ * Inserts new licenses, except those whose keys other licenses have, and returns their ids. All transactions insert
+ * keys in the same order, so that they do not deadlock.
  */
 export const insertLicenses = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<LicenseRecord>) => {
   const rows = licenses.toSorted((a, b) => (a.key_hash < b.key_hash ? -1 : 1))

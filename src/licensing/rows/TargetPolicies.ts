@@ -8,8 +8,8 @@ import type { TargetPolicy } from "../model/LicenseRecords.ts"
 import { type Nullable, type PolicyRow, policyColumns, policyOf } from "./LicenseRows.ts"
 
 /**
- * The policies are read before their features: if these change in between, the policy's revision is outdated, and the fence
- * refuses what is decided on it. `lock` keeps both as they are until the transaction ends.
+ * Policies are read before their features: if these change in between, the policy's revision is outdated, and the fence
+ * refuses the decision. `lock` prevents changes of both until the transaction ends.
  */
 export const readTargetPolicies = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -42,6 +42,5 @@ export const readTargetPolicies = Effect.fnUntraced(function* (
 
 type PolicyFeatureRow = Nullable<PolicyFeatureRecord> & { readonly policy_id: string }
 
-/** One of them, without a lock. */
 export const readTargetPolicy = (sql: SqlClient.SqlClient, policyId: string) =>
   Effect.map(readTargetPolicies(sql, [policyId]), (policies) => policies.get(policyId))

@@ -19,10 +19,10 @@ import {
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, type Needs, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Needs, type Rule, reject } from "./LicenseCommand.ts"
 import { beginTerm } from "./Terms.ts"
 
-/** A device's "last seen" is written at most this often, so that a busy client does not cause a write per call. */
+/** The minimum interval between writes of a device's `last_seen_at`, so that not every call causes a write. */
 const seenEveryMillis = 1000
 
 export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
@@ -30,7 +30,7 @@ export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
   appVersion: binding.app_version
 })
 
-/** Carries the id for a device that may be new: rules generate no ids. */
+/** Contains the id for a new device, because rules generate no ids. */
 export interface ActivateCommand extends RuntimeCommand {
   readonly newDeviceId: string
 }
@@ -49,14 +49,15 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     }
     const refused = refuseFull(view, command.binding, now)
     if (refused !== undefined) return refused
-    const activated = activatedDevice(view, device, command, now)
+    const due_at = dueAfterContact(view.policy, device ?? {}, now)
+    const activated = boundDevice(device, command, { holds_slot: true, activated_at: now, due_at }, now)
     const begun = beginTerm(view, now)
     return accept(
       {
         license: {
           active_device_count: view.license.active_device_count + 1,
           times_activated: view.license.times_activated + 1,
-          ...boundLoweredTo(view.license, activated.due_at),
+          ...boundLoweredTo(view.license, due_at),
           ...begun?.license,
           updated_at: now
         },
@@ -77,27 +78,26 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
   }
 }
 
-const activatedDevice = (
-  view: LicenseView,
+/** The device of a command, new or known, with its activation or seat. */
+export const boundDevice = (
   existing: DeviceRecord | undefined,
-  command: ActivateCommand,
+  { binding, newDeviceId }: ActivateCommand,
+  taken: Pick<DeviceRecord, "holds_slot" | "activated_at" | "due_at">,
   now: number
-): DeviceRecord & { readonly due_at: number } => {
-  const { kind, key, hash, redacted: _, app_version: __, ...described } = command.binding
+): DeviceRecord => {
+  const { kind, key, hash, redacted: _, app_version: __, ...described } = binding
   return {
-    id: existing?.id ?? command.newDeviceId,
+    id: existing?.id ?? newDeviceId,
     binding_kind: kind,
     binding_key: key,
     binding_hash: existing?.binding_hash ?? hash(),
     ...described,
-    ...namesOf(existing, command.binding),
+    ...namesOf(existing, binding),
     status: "active",
-    holds_slot: true,
-    activated_at: now,
     first_seen_at: existing?.first_seen_at ?? now,
     last_seen_at: now,
     last_validated_at: existing?.last_validated_at,
-    due_at: dueAfterContact(view.policy, existing ?? {}, now),
+    ...taken,
     offline_expires_at: existing?.offline_expires_at,
     metadata: existing?.metadata ?? {},
     created_at: existing?.created_at ?? now,
@@ -105,7 +105,7 @@ const activatedDevice = (
   }
 }
 
-/** The device after an answer to it, which promises it a whole interval; the same record if there is nothing to write. */
+/** The device after a response, which promises it a whole interval; the same record if nothing has to be written. */
 const seenDevice = (
   { policy }: LicenseView,
   device: DeviceRecord,
@@ -127,7 +127,7 @@ const seenDevice = (
   }
 }
 
-/** What decisions depend on changes the revision: names, and the due instant if the policy requires heartbeats. */
+/** Changes of names raise the revision; so does the due instant if the policy requires heartbeats. */
 const seenChanges = ({ license, policy }: LicenseView, device: DeviceRecord, seen: DeviceRecord): Changes => {
   if (seen === device) return {}
   const lowered = seen.due_at === undefined ? undefined : boundLoweredTo(license, seen.due_at)
@@ -149,7 +149,7 @@ export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveD
   }
 }
 
-/** Replies like `validate`, but writes nothing. */
+/** Like `validate`, without writing anything. */
 export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> = {
   name: "check",
   explain,
@@ -164,8 +164,8 @@ export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NO
 }
 
 /**
- * Gives a slot back. A slot that was taken can always be given back: the version and the kind of machine are not
- * checked, and the license may be suspended, expired or not started.
+ * Frees a slot. This is always possible: the version and the kind of machine are not checked, and the license may be
+ * suspended, expired or not started.
  */
 export const deactivate: Rule<
   RuntimeCommand,
@@ -194,7 +194,7 @@ export const deactivate: Rule<
     if (device.status !== "active" || !device.holds_slot) {
       return reject("DEVICE_STATE_CONFLICT", notActivated(device), { detail: device.status })
     }
-    // A device that also holds a floating seat stays active by it, and no longer has an activation that could lapse.
+    // With a floating seat the device stays active, and has no activation that could lapse.
     const holdsSeat = view.liveLeaseOf(device.id) !== undefined
     const deactivated: DeviceRecord = {
       ...device,
@@ -226,14 +226,9 @@ const deviceEvent = (
   event_type: "license.activated" | "license.deactivated",
   device: DeviceRecord,
   metadata: NewEvent["metadata"]
-): NewEvent => ({
-  event_type,
-  resource_type: "license",
-  resource_id: view.license.id,
-  metadata: { device_id: device.id, ...metadata }
-})
+) => licenseEvent(event_type, view.license.id, { device_id: device.id, ...metadata })
 
-/** A device that is active without an activation holds a floating seat. */
+/** An active device without an activation has a floating seat. */
 const notActivated = ({ status }: DeviceRecord): string =>
   status === "active"
     ? "The device has a floating seat and no activation: check the seat in instead."

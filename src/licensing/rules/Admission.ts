@@ -1,7 +1,7 @@
 /**
- * The checks that all runtime operations share, in a fixed order: the key, the license's state, a blacklisted device,
- * virtual machines and containers, operations that the policy disables, the application version; then the operation's
- * own checks. The first check that fails decides, so the same request is always refused for the same reason.
+ * The checks that all runtime operations share, in a fixed order: key, license state, blacklist, virtual machines and
+ * containers, operations that the policy disables, application version, and then the operation's own checks. The first
+ * failed check determines the refusal.
  */
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
@@ -16,20 +16,18 @@ import { gateVersion } from "./VersionGate.ts"
 
 /** A command that is authenticated by a license key. */
 export interface KeyedCommand {
-  /**
-   * SHA-256 of the key that the request presented. It is compared here, so that a rotated key ends with its rotation.
-   */
+  /** SHA-256 of the request's key. Rules compare it, so that a rotated key is refused immediately. */
   readonly keyHash: string
-  /** The product that the application belongs to, if the request names it. */
+  /** The application's product, if the request names it. */
   readonly productCode?: string | undefined
-  /** Whether another node may have executed this command a moment ago, without telling its outcome. */
+  /** Whether another node may have executed this command with an unknown outcome. */
   readonly isRepeated?: boolean
 }
 
-/** Longer than a command may be on its way, and than clocks of nodes may differ. */
+/** Longer than the transport of a command, and than the difference between the clocks of nodes. */
 const repeatedMillisMax = 60_000
 
-/** Whether what the command asks for was done when it was executed for the first time. */
+/** Whether the first execution of a repeated command has already done the requested change. */
 export const isDoneAlready = ({ isRepeated }: KeyedCommand, doneAt: number | undefined, now: number): boolean =>
   isRepeated === true && doneAt !== undefined && Math.abs(now - doneAt) < repeatedMillisMax
 
@@ -64,7 +62,7 @@ export const refuseKey = (
     ? undefined
     : reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
 
-/** Checks the key and the product. These come first, whatever the license's state. */
+/** Checks the key and the product. */
 const refuseIdentity = (view: LicenseView, command: KeyedCommand): Refused<IdentityCode> | undefined => {
   const refused = refuseKey(view, command)
   if (refused !== undefined) return refused
@@ -75,10 +73,7 @@ const refuseIdentity = (view: LicenseView, command: KeyedCommand): Refused<Ident
       })
 }
 
-/**
- * Checks the key and the product, and that the license was not revoked. Only these apply when a device's slot is given
- * back.
- */
+/** Checks the key, the product, and that the license is not revoked. `deactivate` has no further check of the license. */
 export const refuseRevokedLicense = (
   view: LicenseView,
   command: KeyedCommand
@@ -108,7 +103,6 @@ export const refuseLicense = (
   return refuseStart(view, now)
 }
 
-/** Checks that the license has started. */
 export const refuseStart = ({ license }: LicenseView, now: number): Refused<"LICENSE_NOT_STARTED"> | undefined =>
   license.starts_at !== undefined && now < license.starts_at
     ? reject(
@@ -147,7 +141,7 @@ export interface Admitted {
   readonly eligibility: Eligibility | undefined
 }
 
-/** Runs all shared checks. `switchedOff` is the check of an operation that a policy may disable. */
+/** Runs all shared checks. `switchedOff` checks an operation that policies can disable. */
 export const admit = <C extends Code = never>(
   view: LicenseView,
   command: RuntimeCommand,
@@ -192,10 +186,7 @@ export const refuseContainer = (
 
 export type ActiveDeviceCode = "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE" | "HEARTBEAT_OVERDUE"
 
-/**
- * Requires an active device: one that is activated or holds a floating seat. Only validate distinguishes an overdue
- * heartbeat.
- */
+/** Requires a device that is activated or has a floating seat. Only validate distinguishes an overdue heartbeat. */
 export const activeDevice = (
   view: LicenseView,
   device: DeviceRecord | undefined,
@@ -223,11 +214,11 @@ const holdsSeat = (view: LicenseView, device: DeviceRecord, now: number): boolea
   return device.status === "active" && lease !== undefined && now < lease.expires_at
 }
 
-/** Whether it was an activation that lapsed, not a floating lease, for a device that now has neither. */
+/** Whether an inactive device lost an activation, and not a floating lease. */
 const hasMissedHeartbeat = ({ policy }: LicenseView, { status, activated_at }: DeviceRecord): boolean =>
   policy.require_heartbeat && activated_at !== undefined && (status === "active" || status === "expired")
 
-/** As `activeDevice`, for operations that are not a heartbeat: a lapsed activation is just not active. */
+/** Like `activeDevice`, for operations that are no heartbeats: a lapsed activation is not active. */
 export const activeDeviceOnly = (
   view: LicenseView,
   device: DeviceRecord | undefined,

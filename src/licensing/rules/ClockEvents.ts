@@ -1,41 +1,30 @@
-/** The events of the changes that the clock makes, for the license's actor and for the sweeps alike. */
+/** The events of changes by the clock, for the license's actor and for the sweeps. */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { Assignment, LeaseRecord } from "../model/LicenseRecords.ts"
+import { licenseEvent } from "./LicenseCommand.ts"
 
 const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
-/** The events of a license that the clock moves through states. */
 export const statusEvents = (
   licenseId: string,
   passedStatuses: ReadonlyArray<LicenseStatus>
 ): ReadonlyArray<NewEvent> =>
   passedStatuses
     .filter((to) => to === "grace_period" || to === "expired")
-    .map((to) => ({
-      event_type: statusEventTypes[to],
-      resource_type: "license",
-      resource_id: licenseId,
-      metadata: { status: to }
-    }))
+    .map((to) => licenseEvent(statusEventTypes[to], licenseId, { status: to }))
 
-/** The event of an expired feature. */
 export const featureExpiredEvent = (
   licenseId: string,
   { expires_at, feature_code, feature_id }: Pick<Assignment, "feature_id" | "feature_code" | "expires_at">
-): NewEvent => ({
-  event_type: "license.feature_expired",
-  resource_type: "license",
-  resource_id: licenseId,
-  metadata: {
+): NewEvent =>
+  licenseEvent("license.feature_expired", licenseId, {
     feature_id,
     feature_code,
     ...(expires_at === undefined ? undefined : { expires_at: formatTimestamp(expires_at) })
-  }
-})
+  })
 
-/** The event of a lapsed lease. */
 export const leaseExpiredEvent = (
   license_id: string,
   { id, device_id }: Pick<LeaseRecord, "id" | "device_id">
@@ -46,7 +35,7 @@ export const leaseExpiredEvent = (
   metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
 })
 
-/** The event of a lapsed activation. It does not concern a floating seat of the same device. */
+/** The event of a lapsed activation; the device may keep a floating seat. */
 export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEvent => ({
   event_type: "device.expired",
   resource_type: "device",

@@ -1,6 +1,6 @@
 /**
  * Metered usage. An amount is counted as a whole or not at all. An event id counts once per license, without a time
- * limit; a repeated request with the same feature and amount returns the current state.
+ * limit. A repeated request with the same feature and amount returns the current state.
  */
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { featureEndsAt } from "../model/FeatureExpiry.ts"
@@ -10,7 +10,7 @@ import { runtimeNeeds } from "./Activation.ts"
 import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
 import { entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 
 export interface ConsumeCommand extends RuntimeCommand {
   readonly feature_code: string
@@ -66,7 +66,6 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
   }
 }
 
-/** The operation's own checks: the feature, then the quota. */
 const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
   const assignment = view.assignmentByCode(command.feature_code)
   if (assignment === undefined) return notEntitled
@@ -117,7 +116,7 @@ export const refuseExceeding = (
   )
 }
 
-/** The ledger row, which is also the event `usage.consumed`. */
+/** The ledger row is also the event `usage.consumed`. */
 const ledgerEntry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand): LedgerEntry => ({
   feature_id: assignment.feature_id,
   feature_code: assignment.feature_code,
@@ -129,7 +128,6 @@ const ledgerEntry = (assignment: Assignment, device: DeviceRecord, command: Cons
   device_id: device.id
 })
 
-/** The events of quota thresholds that the consumption reaches. */
 const thresholdEvents = (
   view: LicenseView,
   assignment: Assignment,
@@ -140,11 +138,8 @@ const thresholdEvents = (
   const after = before + command.amount
   const quota = assignment.max_consumptions
   if (quota === undefined || after < quota * thresholdShare) return noEvents
-  const event = (event_type: NewEvent["event_type"]): NewEvent => ({
-    event_type,
-    resource_type: "license",
-    resource_id: view.license.id,
-    metadata: {
+  const event = (event_type: NewEvent["event_type"]) =>
+    licenseEvent(event_type, view.license.id, {
       feature_id: assignment.feature_id,
       feature_code: assignment.feature_code,
       amount: command.amount,
@@ -152,8 +147,7 @@ const thresholdEvents = (
       balance_after: after,
       max_after: quota,
       device_id: device.id
-    }
-  })
+    })
   const crosses = (threshold: number) => before < threshold && after >= threshold
   return [
     ...(crosses(quota * thresholdShare) ? [event("usage.threshold_reached")] : []),

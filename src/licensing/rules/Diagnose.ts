@@ -1,6 +1,7 @@
 /**
- * What validate would decide about a binding, and a consumption about a feature, with the result of every check. It changes nothing.
- * The checks are those of the operations and in their order; one that needs what the request does not have is left out.
+ * Diagnoses what validate would decide about a binding, and a consumption about a feature, with the result of each
+ * check and without changes. The checks and their order are those of the operations. A check without a value in the
+ * request is omitted.
  */
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Binding } from "../model/Binding.ts"
@@ -74,7 +75,7 @@ const resultOf = ([name, refused]: Check): DiagnosisCheck =>
     ? { name, passed: true }
     : { name, passed: false, code: refused.code, detail: forVendor(refused.message) }
 
-/** Refusals address the customer; a diagnosis is read by the vendor. */
+/** Refusals address the customer; diagnoses address the vendor. */
 const forVendor = (message: string): string =>
   message.replaceAll("ask the vendor to ", "").replaceAll("ask the vendor for ", "issue ")
 

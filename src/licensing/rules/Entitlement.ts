@@ -8,7 +8,7 @@ import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 
 const minuteMillis = 60_000
 
-/** The members are in alphabetical order, which the canonical form needs anyway. */
+/** The members are in alphabetical order, as in the canonical form. */
 const commonOf = <const Kind extends string>(view: LicenseView, kind: Kind, device: DeviceRecord, now: number) => {
   const { license, policy, productCode } = view
   return {
@@ -29,15 +29,15 @@ const commonOf = <const Kind extends string>(view: LicenseView, kind: Kind, devi
   }
 }
 
-/** When access ends: expires_at and the policy's grace, at most the latest instant that a response can show. */
+/** The end of access: expires_at and the policy's grace, at most the latest instant that a response can contain. */
 export const accessEndOf = (license: LicenseView["license"], policy: LicenseView["policy"]) => {
   const end = accessEndsAt(license, policy)
   return end === undefined ? undefined : { access_ends_at: formatTimestamp(Math.min(end, latest)) }
 }
 
 /**
- * The next check: after the policy's interval, never past the end of access or the next end of an included feature. If
- * the policy requires heartbeats, after two thirds of the interval, so that one lost request costs nothing.
+ * The next check: after the policy's interval, but not after the end of access or the next end of an included feature.
+ * If the policy requires heartbeats, after two thirds of the interval, so that one lost request does no harm.
  */
 const nextCheckAt = (view: LicenseView, now: number): number => {
   const { require_heartbeat, validation_interval_minutes } = view.policy
@@ -49,7 +49,7 @@ const nextCheckAt = (view: LicenseView, now: number): number => {
   )
 }
 
-/** The instant at which the next of the included features expires; infinity = none does. */
+/** When the next included feature expires; infinity = none. */
 const nextFeatureEndsAt = ({ assignments, cachedViews }: LicenseView, now: number): number => {
   const cached = cachedViews?.features
   if (cached !== undefined && cached.since <= now && now < cached.until) return cached.until
@@ -64,17 +64,15 @@ const nextFeatureEndsAt = ({ assignments, cachedViews }: LicenseView, now: numbe
 const usageOf = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
   quota === undefined ? undefined : { quota, consumed, remaining: Math.max(0, quota - consumed) }
 
-/**
- * The minimum number of features for which the list is cached: a shorter list is built faster than its memory is worth.
- */
+/** The minimum number of features in a cached list. Shorter lists are not worth the memory. */
 const cachedFeaturesMin = 16
 
 /**
- * The cached views after a change of some assignments. If only their counts change, just these entries of the list are
- * replaced: serialising 200 features again was half the cost of a consumption.
+ * The cached views after a change of assignments. If only counts change, only these entries are replaced: serialising
+ * 200 features again took half of the time of a consumption.
  */
 export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assignment>): CachedViews | undefined => {
-  // An expiry that was recorded changes nothing in the list.
+  // A recorded expiry does not change the list.
   if (changed.every((assignment) => isListedAlike(view.assignmentByCode(assignment.feature_code), assignment)))
     return view.cachedViews
   let cached = view.cachedViews?.features
@@ -115,10 +113,7 @@ const featureOf = (assignment: Assignment): Entitlement["features"][number] => (
   ...(assignment.expires_at === undefined ? undefined : { expires_at: formatTimestamp(assignment.expires_at) })
 })
 
-/**
- * Assigned, enabled and unexpired features, sorted by code. Two hundred cost as much as the rest of a response, so they
- * are cached.
- */
+/** Enabled and unexpired features, sorted by code. Cached, because 200 take as long as the rest of a response. */
 const featuresOf = ({ assignments, cachedViews }: LicenseView, now: number): Entitlement["features"] => {
   const cached = cachedViews?.features
   if (cached !== undefined && cached.since <= now && now < cached.until) return cached.features
@@ -168,10 +163,10 @@ export const checkoutOf = (
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 
-/** The device of a lease. The rules refuse a lease whose device is not there. */
+/** The rules refuse leases without a device. */
 const holderOf = (view: LicenseView, lease: LeaseRecord): DeviceRecord => view.deviceById(lease.device_id)!
 
-/** A lease that has ended shows when it ended, so that no response about it can be mistaken for a seat. */
+/** An ended lease shows its end, so that no response about it looks like a seat. */
 const leaseEndOf = (lease: LeaseRecord): string => formatTimestamp(lease.ended_at ?? lease.expires_at)
 
 export const leaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
@@ -179,7 +174,6 @@ export const leaseOf = (view: LicenseView, lease: LeaseRecord, now: number): Flo
   lease_expires_at: leaseEndOf(lease)
 })
 
-/** An extended lease, with the features that it entitles to now. */
 export const extendedLeaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
   ...leaseOf(view, lease, now),
   features: featuresOf(view, now)

@@ -1,4 +1,4 @@
-/** What a signed refusal says about the license. */
+/** The facts about the license in a signed refusal. */
 import type { RefusalFacts } from "../../contract/api/RefusalFacts.ts"
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
@@ -7,7 +7,6 @@ import { accessEndOf } from "./Entitlement.ts"
 import { accept, type Rule } from "./LicenseCommand.ts"
 import { statusAt } from "./Lifecycle.ts"
 
-/** Whose license it is, its state and its dates. */
 export const explain = ({ license, policy }: LicenseView, now: number): RefusalFacts => {
   const { expires_at, starts_at } = license
   return {
@@ -21,7 +20,7 @@ export const explain = ({ license, policy }: LicenseView, now: number): RefusalF
   }
 }
 
-/** The facts for a refusal that precedes every rule: of a body that is not valid. It checks the key and changes nothing. */
+/** The facts for the refusal of an invalid body, which reaches no other rule. */
 export const identify: Rule<KeyedCommand, RefusalFacts, "LICENSE_KEY_INVALID"> = {
   name: "identify",
   decide: (view, command, now) => refuseKey(view, command) ?? accept({}, (after) => explain(after, now))

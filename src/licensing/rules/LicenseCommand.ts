@@ -1,12 +1,13 @@
 /**
- * The commands of a license. A command is data; its rule is a pure function of (view, command, now) that returns an
- * acceptance (changes, events, and a function that builds the response) or a refusal. Rules use no clock, no storage
- * and no Effect services, so tests, the simulator and every node run the same rules.
+ * The commands of a license. A command is data. Its rule is a pure function of (view, command, now) that returns a
+ * refusal, or changes with a function that builds the response. Rules use no clock, storage or services, so tests and
+ * the simulator run the same rules.
  */
 
 import type { Actor } from "../../access/CurrentActor.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { RefusalFacts } from "../../contract/api/RefusalFacts.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "../model/LicenseRecords.ts"
 
 /** The actor and request of a command, as recorded in its events and ledger rows. */
@@ -15,33 +16,27 @@ export interface Origin extends Actor {
   readonly ip_address: string | undefined
 }
 
-/** Data that a rule reads and that an actor may not have cached. It is fetched before the rule runs. */
+/** Data that a rule reads and that may not be cached. It is fetched before the rule runs. */
 export interface Needs {
   readonly binding?: BindingName
   readonly deviceId?: string
-  /** A consumption that may have been counted before. */
+  /** A consumption that may be counted already. */
   readonly eventId?: string
   readonly leaseToken?: string
-  /** A feature of the license's product that may not be assigned yet. */
   readonly featureId?: string
-  /** A policy that the license may move to. */
   readonly policyId?: string
   readonly appVersion?: string | undefined
-  /** How many containers hold a slot, if the policy limits them. */
+  /** The number of containers with a slot, if the policy limits them. */
   readonly activeContainers?: boolean
-  /** Every device that is active. */
   readonly activeDevices?: boolean
-  /** Every live lease with its device, if the command may end them all. */
+  /** All live leases with their devices, if the command may end them all. */
   readonly allLeases?: boolean
-  /** How many leases are live. */
+  /** The number of live leases. */
   readonly seats?: boolean
-  /** How many devices a reset would change. */
+  /** The number of devices that a reset changes. */
   readonly resettable?: boolean | undefined
-  /** The customer that owns the license. */
   readonly owner?: boolean
-  /** The order that the license is linked to. */
   readonly ownOrder?: boolean
-  /** Records outside the license, by their kind. */
   readonly links?: { readonly [K in LinkKind]?: string | undefined }
 }
 
@@ -57,24 +52,24 @@ export interface Refused<C extends Code> {
   readonly code: C
   readonly message: string
   readonly detail?: string | undefined
-  /** What explains this refusal, beside what `Rule.explain` gives for every refusal. */
+  /** Facts about this refusal, in addition to those of `Rule.explain`. */
   readonly facts?: RefusalFacts
   /** Changes that record the refusal as an event; committed before the refusal is returned. */
   readonly recorded?: Changes
-  /** Set if the same request succeeds later by itself. */
+  /** Whether the same request succeeds later. */
   readonly isTemporary?: boolean
 }
 
 export type Outcome<Reply, C extends Code> = Accepted<Reply> | Refused<C>
 
 export interface Rule<Command, Reply, C extends Code> {
-  /** The verb, as spans and metrics name it. */
+  /** The verb in spans and metrics. */
   readonly name: string
   readonly needs?: (command: Command) => Needs
   /** Whether later commands need data that is fetched only after this command is committed. */
   readonly endsBatch?: (command: Command) => boolean
   readonly decide: (view: LicenseView, command: Command, now: number) => Outcome<Reply, C>
-  /** For a rule whose refusals are signed: the facts about the license that each of them contains. */
+  /** For rules with signed refusals: the facts about the license in each of them. */
   readonly explain?: (view: LicenseView, now: number) => RefusalFacts
 }
 
@@ -89,3 +84,9 @@ export const reject = <const C extends Code>(
   message: string,
   options?: Pick<Refused<C>, "detail" | "recorded" | "facts" | "isTemporary">
 ): Refused<C> => ({ accepted: false, code, message, ...options })
+
+export const licenseEvent = (
+  event_type: NewEvent["event_type"],
+  licenseId: string,
+  metadata: NewEvent["metadata"]
+): NewEvent => ({ event_type, resource_type: "license", resource_id: licenseId, metadata })

@@ -1,8 +1,9 @@
 /**
- * The states of a license, how the clock changes them, and the commands that change them. The clock is applied whenever
- * a license is read or used. So a late sweep never causes a wrong result; it only stores what already applies.
+ * The states of a license, and their changes by the clock and by commands. The clock is applied whenever a license is
+ * read or used, so a late sweep never causes a wrong result.
  */
 
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { DeviceStatus } from "../model/Device.ts"
@@ -19,30 +20,27 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import { deviceExpiredEvent, featureExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
-import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
 import { renewable } from "./Terms.ts"
 
-const dayMillis = 86_400_000
-
-/** The fields of a license and its policy that the clock's changes depend on. */
 type LicenseTerm = Pick<LicenseRecord, "status" | "expires_at">
 type PolicyGrace = Pick<PolicyRecord, "grace_period_days">
 
-/** The instant at which access ends: expiry and the policy's grace after it; undefined = never. */
+/** The end of access: expiry and the policy's grace after it; undefined = never. */
 export const accessEndsAt = (license: LicenseTerm, policy: PolicyGrace): number | undefined =>
   license.expires_at === undefined ? undefined : license.expires_at + policy.grace_period_days * dayMillis
 
-/** The state that the clock gives to a license that is neither suspended nor revoked. */
+/** The state by the clock of a license that is neither suspended nor revoked. */
 export const statusByClock = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus => {
   const end = accessEndsAt(license, policy)
   if (license.expires_at === undefined || end === undefined || now < license.expires_at) return "active"
   return now < end ? "grace_period" : "expired"
 }
 
-/** The states that the clock moves a license through, in order. */
+/** In the order in which the clock moves a license through them. */
 const clockStatuses: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
 
-/** The state of a license at an instant. A state that a clock ahead has written goes back only if its end was moved. */
+/** The state of a license at an instant. A state written by a clock ahead goes back only if the expiry has moved. */
 export const statusAt = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus => {
   const { status } = license
   if (status === "suspended" || status === "revoked") return status
@@ -54,18 +52,15 @@ export const statusAt = (license: LicenseTerm, policy: PolicyGrace, now: number)
 
 /**
  * The states that the clock has moved a license through since it was last written, in order. Moves back are not
- * included: they come from an edit of the expiry or of the policy's grace, which raised the version itself. So the
- * version never falls when the clock moves the license forward again.
+ * included: an edit of the expiry or of the grace causes them, and has raised the version. So the version never
+ * decreases.
  */
 export const statusesPassed = (license: LicenseTerm, policy: PolicyGrace, now: number): ReadonlyArray<LicenseStatus> =>
   clockStatuses
     .slice(clockStatuses.indexOf(license.status) + 1, clockStatuses.indexOf(statusAt(license, policy, now)) + 1)
     .filter((stage) => stage !== "grace_period" || policy.grace_period_days > 0)
 
-/**
- * The published entitlement version: the license's counter, the policy's counter, and the moves by the clock and the
- * expired features that are not yet written.
- */
+/** The published entitlement version: the counters of license and policy, unwritten moves, and feature expiries. */
 export const entitlementVersionAt = (
   license: LicenseRecord,
   policy: PolicyRecord,
@@ -77,13 +72,13 @@ export const entitlementVersionAt = (
   statusesPassed(license, policy, now).length +
   (recordsExpiries(license) ? expiredFeatures : 0)
 
-/** Whether the expiry of a feature leaves an event and raises the version. A revoked license stays as it is. */
+/** Whether the expiry of a feature creates an event and raises the version. A revoked license does not change. */
 export const recordsExpiries = ({ status }: Pick<LicenseRecord, "status">): boolean => status !== "revoked"
 
 /**
- * The changes that the clock has made and that are not written yet. The actor applies them before its commands, so that
- * rules run on a settled state and every move is recorded once and in order. The sweeps write the same for licenses
- * that are not in use, as set-based statements: a change here needs the same change there.
+ * The changes by the clock that are not written yet. The actor applies them before its commands, so that every move is
+ * recorded once and in order. For unused licenses the sweeps write the same changes as set-based statements: change
+ * both together.
  */
 export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const { license, policy } = view
@@ -119,7 +114,7 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
   }
 }
 
-/** Whether a live lease ends because its license's access ended before the lease's own end. */
+/** Whether a live lease ends with its license's access, before its own end. */
 export const isCutOff = (
   lease: Pick<LeaseRecord, "expires_at">,
   license: LicenseTerm,
@@ -127,7 +122,7 @@ export const isCutOff = (
   now: number
 ): boolean => statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
 
-/** The leases that have ended: with the license's access, or before that on their own. */
+/** Ends leases: with the license's access, or before that on their own. */
 const settleLeases = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, accessEnded: boolean, now: number) => {
   const isCut = (lease: LeaseRecord) => accessEnded && isCutOff(lease, view.license, view.policy, now)
   const ended = accessEnded ? Array.from(view.liveLeases).filter(isCut) : []
@@ -144,16 +139,13 @@ const settleLeases = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, access
   }
 }
 
-/**
- * The status of a device whose floating seat has ended: active if it is activated, expired if its activation lapsed,
- * otherwise the given status.
- */
+/** The status after a floating seat: active with an activation, expired with a lapsed one, otherwise as given. */
 export const statusUnseated = <S extends DeviceStatus>(device: DeviceRecord, otherwise: S) => {
   if (device.holds_slot) return "active"
   return device.activated_at === undefined ? otherwise : "expired"
 }
 
-/** The devices of leases that end. A device that is also activated stays as it is. */
+/** The devices of ending leases, except activated ones, which do not change. */
 const releasedHolders = (
   view: LicenseView,
   leases: Iterable<LeaseRecord>,
@@ -166,7 +158,7 @@ const releasedHolders = (
     return [{ ...device, status: statusUnseated(device, status), updated_at: now }]
   })
 
-/** Activations that lapsed without a heartbeat. A device that also holds a seat stays active by it. */
+/** Activations that lapsed without a heartbeat. A device with a seat stays active. */
 const settleDevices = (
   view: LicenseView,
   silent: ReadonlyArray<DeviceRecord>,
@@ -183,8 +175,8 @@ const settleDevices = (
 }
 
 /**
- * Whether an activation has lapsed without a validation. While the runtime refuses the license nothing falls due: what
- * fell due before a suspension was recorded with it, and what would fall due after the end of access does not count.
+ * Whether an activation has lapsed without a validation. Nothing becomes due while the runtime refuses the license: a
+ * suspension records earlier lapses, and instants after the end of access do not count.
  */
 export const isOverdue = (device: DeviceRecord, license: LicenseRecord, policy: PolicyRecord, now: number): boolean => {
   const due = dueAt(device, license, policy)
@@ -199,7 +191,7 @@ export const isOverdue = (device: DeviceRecord, license: LicenseRecord, policy: 
 export const endAll = (leases: LicenseView["liveLeases"], now: number) =>
   Array.from(leases, (lease) => ({ ...lease, status: "ended" as const, ended_at: now }))
 
-/** The transitions that commands make: from each state, the next one or a conflict. */
+/** The next state for each command and current state. */
 export const transitions = {
   suspend: {
     active: "suspended",
@@ -227,7 +219,7 @@ export const transitions = {
   Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">
 >
 
-/** Only a reinstatement is refused because of expiry. Licenses of the other types cannot be renewed. */
+/** Only a reinstatement is refused because of expiry. */
 const conflictMessage = (from: LicenseStatus, type: LicenseType): string => {
   if (from !== "expired") return "The license is revoked and cannot be changed: issue a new one."
   return `The license is not suspended but expired: ${renewable.has(type) ? "renew it" : "update its expires_at"} instead.`
@@ -254,14 +246,7 @@ const transition = (
         ...rest,
         license: { ...license, status, updated_at: now },
         entitlement: true,
-        events: [
-          {
-            event_type: eventType,
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { status: { old: from, new: status } }
-          }
-        ]
+        events: [licenseEvent(eventType, view.license.id, { status: { old: from, new: status } })]
       },
       snapshot
     )

@@ -1,9 +1,9 @@
 /**
- * Offline entitlements: what an activated device may use while it cannot reach the service (docs/API.md, "Offline
- * envelopes"). The rule builds the payload. The runtime signs it and encrypts it with its signature for the holder of
- * the license key, and signs the resulting envelope.
+ * Entitlements for activated devices without a connection (docs/API.md, "Offline envelopes"). The rule builds the
+ * payload. The runtime signs it, encrypts it with its signature for the holder of the license key, and signs the
+ * envelope.
  */
-import { formatTimestamp } from "../../contract/api/Timestamp.ts"
+import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { slackMillis } from "../../vendor/policies/Policy.ts"
 import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { OfflineEntitlement } from "../model/Payloads.ts"
@@ -18,10 +18,8 @@ import {
 } from "./Admission.ts"
 import { entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { accessEndsAt } from "./Lifecycle.ts"
-
-const dayMillis = 86_400_000
 
 export const issueOffline: Rule<
   RuntimeCommand,
@@ -39,27 +37,19 @@ export const issueOffline: Rule<
     if (!isActivated(view, device, now)) return refuseSeatHolder
     const offlineEnd = offlineEndsAt(view, now)
     const kept = keptUntil(device, offlineEnd)
-    const offline = {
-      offline_expires_at: formatTimestamp(offlineEnd),
-      binding_kind: device.binding_kind
-    }
+    const offline = { offline_expires_at: formatTimestamp(offlineEnd), binding_kind: device.binding_kind }
     return accept(
       {
         ...(view.policy.require_heartbeat ? { devices: [kept] } : { seen: kept }),
         events: [
-          {
-            event_type: "license.offline_issued",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { device_id: device.id, ...command.binding.redacted(), ...offline }
-          }
+          licenseEvent("license.offline_issued", view.license.id, {
+            device_id: device.id,
+            ...command.binding.redacted(),
+            ...offline
+          })
         ]
       },
-      (after) => ({
-        ...entitlementOf(after, kept, now, admitted.eligibility),
-        ...offline,
-        kind: "offline"
-      })
+      (after) => ({ ...entitlementOf(after, kept, now, admitted.eligibility), ...offline, kind: "offline" })
     )
   }
 }
@@ -74,11 +64,11 @@ const refuseSeatHolder = reject(
   "A floating seat ends without a heartbeat: activate the device first."
 )
 
-/** The end of offline use: after the days that hold for the license, never past the end of access. */
+/** The end of offline use: after the license's days, but not after the end of access. */
 const offlineEndsAt = ({ license, limits, policy }: LicenseView, now: number): number =>
   Math.min(now + limits.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
 
-/** The device keeps its slot as long as the envelope lasts. */
+/** The device keeps its slot until the envelope expires. */
 const keptUntil = (device: DeviceRecord, offlineEnd: number): DeviceRecord => {
   const offline_expires_at = Math.max(offlineEnd, device.offline_expires_at ?? 0)
   return { ...device, offline_expires_at, due_at: Math.max(device.due_at ?? 0, offline_expires_at + slackMillis) }

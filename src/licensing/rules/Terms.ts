@@ -1,20 +1,18 @@
 /**
- * Which dates a license of each type may have, and the terms that policies give: a license without an expiry of its own
- * gets one at its creation or with its first use.
+ * The valid dates for each license type, and the terms of policies: a license without a given expiry gets one at its
+ * creation or with its first use.
  */
-import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
+import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import type { Assignment, LicenseRecord, LicenseView, PolicyRecord } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
-import { type Refused, reject } from "./LicenseCommand.ts"
+import { licenseEvent, type Refused, reject } from "./LicenseCommand.ts"
 
-const dayMillis = 86_400_000
-
-/** The dates of a license, epoch milliseconds, and the days of a term that begins with its first use. */
+/** The dates of a license, and the days of a term that begins with its first use. */
 export type Terms = Pick<LicenseRecord, "starts_at" | "expires_at" | "maintenance_expires_at" | "term_days">
 
-/** The types of licenses that have a term: they need an expiry and can be renewed. */
+/** The license types with a term: they need an expiry and can be renewed. */
 export const renewable: ReadonlySet<LicenseType> = new Set(["time_limited", "subscription", "trial"])
 
 export const refuseTerms = (type: LicenseType, terms: Terms): Refused<"VALIDATION_ERROR"> | undefined => {
@@ -43,7 +41,6 @@ export const refuseTerms = (type: LicenseType, terms: Terms): Refused<"VALIDATIO
 
 const invalid = (message: string, detail: string) => reject("VALIDATION_ERROR", message, { detail })
 
-/** A license must not be expired already when its expiry is set. */
 export const refusePast = (terms: Terms, now: number): Refused<"EXPIRY_NOT_IN_FUTURE"> | undefined =>
   terms.expires_at !== undefined && terms.expires_at <= now
     ? reject("EXPIRY_NOT_IN_FUTURE", "The license would be expired already: choose an expires_at in the future.", {
@@ -54,8 +51,8 @@ export const refusePast = (terms: Terms, now: number): Refused<"EXPIRY_NOT_IN_FU
 type Duration = Pick<PolicyRecord, "duration_days" | "duration_starts">
 
 /**
- * The term of a license that gets the policy now. A given expiry wins. The days of a term that begins with the creation count
- * from the license's start if that comes later.
+ * The term of a license that gets the policy now. A given expiry takes precedence. A term that begins with the creation
+ * begins at the license's start if that is later.
  */
 export const termOf = (
   { duration_days, duration_starts }: Duration,
@@ -67,10 +64,7 @@ export const termOf = (
   return { expires_at: Math.max(now, starts_at ?? now) + duration_days * dayMillis, term_days: undefined }
 }
 
-/**
- * When the term of a license begins that gets these dates now: its start, if that comes later. Undefined for a term that waits for
- * the first use.
- */
+/** When the term of a license with these dates begins: now, or at a later start. Undefined for a pending term. */
 export const termBeginsAt = ({ expires_at, starts_at, term_days }: Terms, now: number): number | undefined =>
   term_days !== undefined && expires_at === undefined ? undefined : Math.max(now, starts_at ?? now)
 
@@ -79,7 +73,7 @@ interface BegunFeature {
   readonly after: Assignment
 }
 
-/** The features that wait for the term, if it begins at this instant. */
+/** The features with pending days, after the term begins at this instant. */
 export const begunFeatures = (
   { assignments }: Pick<LicenseView, "assignments">,
   begins: number,
@@ -93,13 +87,13 @@ export const begunFeatures = (
     return [{ before, after: { ...before, expires_at: ends, expires_after_days: undefined, updated_at: now } }]
   })
 
-/** The changes that begun features add to the event of what began the term. */
+/** The changes of these features, for the event of the command that began the term. */
 export const changesOfBegun = (features: ReadonlyArray<BegunFeature>): ReturnType<typeof changeOfFeature> =>
   Object.assign({}, ...features.map(({ after, before }) => changeOfFeature(after.feature_code, before, after)))
 
 /**
- * The end of a pending term if it begins now; undefined if none is pending. The policy's days count as they are now; if its
- * licenses have no such term any more, those that the license was created with.
+ * The end of a pending term that begins now; undefined if none is pending. The policy's current days count, otherwise
+ * those at the license's creation.
  */
 export const pendingTermEndsAt = ({ license, policy }: LicenseView, now: number): number | undefined => {
   // A node of the previous version may have set an expiry without ending the term.
@@ -108,7 +102,7 @@ export const pendingTermEndsAt = ({ license, policy }: LicenseView, now: number)
   return now + (days ?? license.term_days) * dayMillis
 }
 
-/** What the first use of a license with a pending term changes. */
+/** The changes of a license whose pending term begins. */
 export interface BegunTerm {
   readonly license: Partial<Pick<LicenseRecord, "expires_at" | "term_days" | "updated_at">>
   readonly assignments: ReadonlyArray<Assignment>
@@ -116,8 +110,8 @@ export interface BegunTerm {
 }
 
 /**
- * The first activation of a license, or its first seat, begins its pending term and the features that wait for it; also those
- * that a node of the previous version left behind when it began the term.
+ * The first activation or seat of a license begins its pending term and the pending days of its features. Also begins
+ * features that a node of the previous version left pending.
  */
 export const beginTerm = (view: LicenseView, now: number): BegunTerm | undefined => {
   const expires_at = pendingTermEndsAt(view, now)
@@ -126,16 +120,11 @@ export const beginTerm = (view: LicenseView, now: number): BegunTerm | undefined
   return {
     license: { ...(expires_at === undefined ? undefined : { expires_at, term_days: undefined }), updated_at: now },
     assignments: features.map(({ after }) => after),
-    event: {
-      event_type: "license.updated",
-      resource_type: "license",
-      resource_id: view.license.id,
-      metadata: {
-        changes: {
-          ...(expires_at === undefined ? undefined : { expires_at: { old: null, new: formatTimestamp(expires_at) } }),
-          ...changesOfBegun(features)
-        }
+    event: licenseEvent("license.updated", view.license.id, {
+      changes: {
+        ...(expires_at === undefined ? undefined : { expires_at: { old: null, new: formatTimestamp(expires_at) } }),
+        ...changesOfBegun(features)
       }
-    }
+    })
   }
 }

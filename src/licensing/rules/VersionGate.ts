@@ -6,11 +6,11 @@ import type { Eligibility } from "../model/Payloads.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
 import { renewable } from "./Terms.ts"
 
-/** Versions released until this instant belong to the license; undefined = always. */
+/** Versions released until this instant belong to the license; undefined = all. */
 const cutoffOf = ({ license, policy }: LicenseView): number | undefined =>
   policy.license_type === "perpetual" ? license.maintenance_expires_at : license.expires_at
 
-/** What helps depends on the type: only some licenses can be renewed, and a perpetual one has maintenance instead. */
+/** The remedy depends on the type: only some licenses can be renewed, and a perpetual license has maintenance. */
 const notEntitledMessage = (type: LicenseType): string => {
   if (type === "perpetual")
     return "This application version was released after the license's maintenance ended: ask the vendor to extend the maintenance, or use an earlier version."
@@ -32,9 +32,7 @@ export const gateVersion = (
     return reject(
       "VERSION_UNKNOWN",
       "This application version is not in the product's catalog: ask the vendor to add it.",
-      {
-        detail: "app_version"
-      }
+      { detail: "app_version" }
     )
   }
   if (cutoff !== undefined && released_at > cutoff) {

@@ -33,15 +33,15 @@ const admissionRefusals = [
 
 const leaseRefusals = ["LEASE_NOT_FOUND", "LEASE_NOT_ACTIVE"] as const
 
-/** Counts trials by address, before their bodies are read: anyone may send one. */
+/** Counts trials by address before their bodies are read, because they need no credential. */
 export class TrialLimit extends HttpApiMiddleware.Service<TrialLimit>()("licensing/licensing/runtime/TrialLimit", {
   error: failures("RATE_LIMITED")
 }) {}
 
-/** Fits the longest texts with three bytes a character. */
+/** Enough for the longest texts with three bytes a character. */
 const trialBytesMax = 8_192
 
-/** Needs no license key: it is the operation that gives one. */
+/** Needs no license key, because it returns one. */
 const trial = HttpApiEndpoint.post("trial", "/license/trial", {
   payload: TrialRequest,
   success: Signed(TrialPayload),

@@ -40,7 +40,7 @@ export const bindingOf = (
     is_vm: request.is_vm ?? false,
     is_container: request.is_container ?? false,
     ip_address,
-    // Functions, because only a new device needs the hash and only events use the digests: computing them takes microseconds.
+    // Functions, because they take microseconds, and only new devices need the hash and only events the digests.
     hash: () => sha256Hex(key),
     redacted: () => digestsOf(request)
   }

@@ -22,7 +22,7 @@ import type { AdmittedRequest, Body, FastOperation, Outcome, StartedOperation } 
 import { type Credential, makeOperations, type Operation } from "./RuntimeOperations.ts"
 import type { RuntimeRequest } from "./RuntimeRequests.ts"
 
-/** The runtime operations that the fast path handles, by path. */
+/** The operations by path. */
 export const makeFastOperations = Effect.gen(function* () {
   const actors = yield* LicenseActors
   const licenseIds = yield* LicenseIdCache
@@ -30,7 +30,6 @@ export const makeFastOperations = Effect.gen(function* () {
   const signer = yield* Signer
   const clock = yield* Clock.Clock
 
-  /** The body of a signed result, or of a signed refusal. */
   const bodyOf = (signed: Signed, requestId: string, refused?: Refusal): Body => {
     const text = signedEnvelope(signed, metaOf(requestId, clock.currentTimeMillisUnsafe()), refused)
     // The envelope around the signed text is ASCII: one byte per character.

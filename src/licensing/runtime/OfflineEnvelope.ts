@@ -1,7 +1,7 @@
 /**
- * Offline envelopes (docs/API.md, "Offline envelopes"): a signed payload that only the holder of the license key can read.
- * After decryption the client must still verify the signature inside. A fresh salt gives each envelope its own key, so no nonce
- * is ever used twice with one key.
+ * Offline envelopes (docs/API.md, "Offline envelopes"): a signed payload that only the holder of the license key can
+ * read. After decryption the client must still verify the signature inside. A fresh salt gives each envelope its own
+ * key, so no nonce is ever used twice with one key.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -11,14 +11,14 @@ import * as SecretBox from "../../platform/signing/SecretBox.ts"
 import { Signer } from "../../platform/signing/Signer.ts"
 import type { SealedEnvelope } from "../model/Payloads.ts"
 
-/** The HKDF info string: another use of the license key derives another key. */
+/** The HKDF info string. Another use of the license key needs another one. */
 export const offlineInfo = "licensing-service/offline/v1"
 export const saltLength = 32
 
 export class OfflineEnvelope extends Context.Service<
   OfflineEnvelope,
   {
-    /** Signs a payload and encrypts it with a key derived from the license key, which is given as it was issued. */
+    /** Signs a payload and encrypts it with a key that is derived from the license key as issued. */
     seal(licenseKey: Redacted.Redacted<string>, data: Json): Effect.Effect<SealedEnvelope>
   }
 >()("licensing/licensing/runtime/OfflineEnvelope") {
@@ -40,7 +40,7 @@ export class OfflineEnvelope extends Context.Service<
   )
 }
 
-/** Encrypts the parts of an envelope. A pure function, for `seal` and for published test vectors. */
+/** Encrypts the parts of an envelope. It is pure, so that test vectors can be published. */
 export const sealEnvelope = ({ licenseKey, salt, nonce, bytes, signature }: Parts): SealedEnvelope => {
   const { kid } = signature
   const key = SecretBox.deriveKey(licenseKey, salt, offlineInfo)

@@ -1,6 +1,6 @@
 /**
- * The runtime operations on the framework path: a request becomes a command for the license's actor, the result is signed, and
- * the signed bytes are sent unchanged. A payload is serialised once and never again.
+ * The runtime operations on the framework path: a request becomes a command for the license's actor, the result is
+ * signed, and the signed bytes are sent unchanged.
  */
 import { Context, Effect, identity, Layer } from "effect"
 import type { HttpServerResponse } from "effect/http"
@@ -67,7 +67,7 @@ export class Runtime extends Context.Service<
 
       const { offline, ...others } = yield* makeOperations
       const issueOffline = methodOf(offline, (credential, command, { nonce }) => {
-        // The nonce is sealed with the payload: the envelope's own `nonce` is that of the encryption.
+        // The request's nonce is part of the payload: the envelope's `nonce` is that of the encryption.
         const seal = (payload: object) =>
           Effect.flatMap(envelope.seal(credential.licenseKey(), payloadOf(payload, nonce)), (sealed) =>
             respond(signer.begin(sealed))
@@ -95,7 +95,7 @@ type ActorResponse<C extends Code> = Effect.Effect<
   Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">
 >
 
-/** A deleted license has no key any more, so NOT_FOUND becomes LICENSE_KEY_INVALID. */
+/** The key of a deleted license is unknown, so NOT_FOUND becomes LICENSE_KEY_INVALID. */
 const asRuntime = <C extends Code>(response: ActorResponse<C>): Response<C> =>
   Effect.mapError(response, (refusal) => (isFound<C>(refusal) ? refusal : unknownKey))
 

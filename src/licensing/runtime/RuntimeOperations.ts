@@ -1,7 +1,4 @@
-/**
- * The runtime operations: for each, the rule that decides it and the conversion of a request to the rule's command. The fast
- * path and the framework path both use them.
- */
+/** The runtime operations for both paths: the rule of each, and the conversion of requests to the rule's commands. */
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { generateLease } from "../../access/Tokens.ts"
@@ -26,7 +23,7 @@ export type Credential = LicenseCredential["Service"]
 /** `Payload` is the rule's result: the response's `data`. */
 export interface Operation<Request, Command, Payload, C extends Code> {
   readonly rule: Rule<Command, Payload, C>
-  /** The command of a valid request. Records the request's subject in the context, for the record of refused calls. */
+  /** Makes the command of a valid request, and notes facts in the context for the record of refused calls. */
   readonly commandOf: (credential: Credential, request: Request, context: RequestContext) => Prepared<Command>
   /** Called for every successful response. */
   readonly onSuccess?: (credential: Credential) => void
@@ -83,7 +80,7 @@ export const makeOperations = Effect.gen(function* () {
   }
 })
 
-/** An operation whose command is the binding alone. */
+/** An operation whose command contains only the binding. */
 const bindingOperation = <Payload, C extends Code>(rule: Rule<RuntimeCommand, Payload, C>) => ({
   rule,
   commandOf: (credential: Credential, request: BindingRequest, context: RequestContext) =>
@@ -99,7 +96,7 @@ const leaseOperation = <Payload, C extends Code>(rule: Rule<Floating.LeaseComman
   }
 })
 
-/** Converts the request's binding, and passes it to `use` if it identifies a machine or container. */
+/** Passes the request's binding to `use` if it identifies a machine or container. */
 const withBinding = <Command extends KeyedCommand>(
   { keyHash }: Credential,
   request: BindingRequest,

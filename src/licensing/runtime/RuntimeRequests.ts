@@ -5,7 +5,7 @@ import { isMinCharacters, noncePattern, Text } from "../../contract/api/Text.ts"
 
 const optionalText = (length: number) => Schema.optionalKey(Text(length).check(isMinCharacters(1)))
 
-/** What every runtime request may have. */
+/** Fields of all runtime requests. */
 const common = {
   nonce: Schema.optionalKey(
     Schema.String.check(
@@ -22,7 +22,7 @@ const common = {
   )
 }
 
-/** What identifies a machine or container instance, and its application's version. */
+/** Fields that identify a machine or container instance, and its application's version. */
 export const machineFields = {
   fingerprint: Schema.optionalKey(
     Text(512).check(isMinCharacters(1)).annotate({
@@ -77,8 +77,7 @@ export const ConsumeRequest = Schema.Struct({
 }).annotate({ identifier: "ConsumeRequest" })
 export type ConsumeRequest = typeof ConsumeRequest.Type
 
-/** What identifies a machine, in requests of all kinds. */
 export type MachineRequest = TrialRequest["binding"]
 
-/** What the runtime reads of any request. */
+/** The fields that the runtime reads in all requests. */
 export type RuntimeRequest = Pick<LeaseRequest, "nonce" | "product_code">

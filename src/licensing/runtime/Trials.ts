@@ -1,4 +1,4 @@
-/** Starts trials: the one runtime operation without a license key. Its signed response is the only place where the key appears. */
+/** Starts trials: the only runtime operation without a license key. Only its signed response contains the key. */
 import { Context, Effect, Layer } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
@@ -16,9 +16,7 @@ type StartRefusal = Effect.Error<ReturnType<PublicTrials["Service"]["start"]>> |
 
 export class Trials extends Context.Service<
   Trials,
-  {
-    start(request: TrialRequest): Effect.Effect<HttpServerResponse.HttpServerResponse, StartRefusal>
-  }
+  { start(request: TrialRequest): Effect.Effect<HttpServerResponse.HttpServerResponse, StartRefusal> }
 >()("licensing/licensing/runtime/Trials") {
   static readonly layer = Layer.effect(
     Trials,
@@ -47,6 +45,6 @@ export const trialLimit = Layer.effect(
   )
 )
 
-/** The missing field of a binding, by its path in the body. */
+/** Names the missing field of a binding by its path in the body. */
 const withinBinding = ({ code, detail, message }: Refusal<"VALIDATION_ERROR">) =>
   refuse(code, message, `binding.${detail}`)

@@ -1,6 +1,6 @@
 /**
- * Counts validations per license and hour. A validation is the cheapest and most frequent call, so it is counted in
- * memory, and a worker adds the counts to the database every few seconds. A killed node loses the counts since the last write.
+ * Counts validations per license and hour. Validations are cheap and frequent, so they are counted in memory, and a
+ * worker adds the counts to the database every few seconds. A killed node loses the counts since the last write.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import { validationsUncounted } from "../../platform/telemetry/Metrics.ts"
 import { makeBufferedWriter } from "../../platform/workers/BufferedWriter.ts"
 
 const hourMillis = 3_600_000
-/** Counters in memory, one per license and hour: about 20 MB. They are that many only while the database is unreachable. */
+/** Counters in memory, one per license and hour: about 20 MB, reached only while the database is unreachable. */
 const countersMax = 200_000
 /** Rows per transaction. */
 const batchMax = 5_000
@@ -24,9 +24,8 @@ interface Counter {
 export class Validations extends Context.Service<
   Validations,
   {
-    /** Counts a validation. It runs for each one, so it is a plain function. */
+    /** A plain function, because it runs for each validation. */
     count(licenseId: string, outcome: "validations" | "refused"): void
-    /** Adds the counts to the database. */
     readonly pass: Effect.Effect<void, unknown>
   }
 >()("licensing/licensing/runtime/Validations") {
@@ -36,7 +35,7 @@ export class Validations extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const clock = yield* Clock.Clock
       const metrics = yield* Effect.context<never>()
-      // The current hour's counters by license, and the counters that wait to be written.
+      // The current hour's counters by license, and the counters to write.
       let hour = 0
       let current = new Map<string, Counter>()
       const pending: Array<Counter> = []
@@ -80,7 +79,7 @@ export class Validations extends Context.Service<
   )
 }
 
-/** Every node locks rows in the same order, so that no two nodes deadlock. A statement contains each row once. */
+/** All nodes lock rows in the same order, so that they do not deadlock. A statement contains each row once. */
 const mergeAndSort = (counters: ReadonlyArray<Counter>): ReadonlyArray<Counter> => {
   const merged = new Map<string, Counter>()
   for (const counter of counters) {

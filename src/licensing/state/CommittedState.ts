@@ -1,6 +1,6 @@
 /**
- * An actor's cached copy of its license, as the database had it at one revision. It changes only by absorbing committed
- * changes. For a license with very many devices it holds only the recently used devices and their leases.
+ * An actor's cached copy of its license at one revision. It changes only by absorbing committed changes. Of very many
+ * devices it contains only the recently used ones and their leases.
  */
 
 import { expiredFeatures, firstExpiryDueAt } from "../model/FeatureExpiry.ts"
@@ -20,12 +20,9 @@ import { accessEndsAt } from "../rules/Lifecycle.ts"
 import { DueIndex } from "./DueIndex.ts"
 import { LiveLeases } from "./LiveLeases.ts"
 
-/**
- * Devices cached for one license. Beyond this the least recently written ones are evicted and read again when needed.
- */
+/** Cached devices of one license. Above this the least recently written ones are evicted and read again when needed. */
 const devicesMax = 1024
 
-/** The key under which a device is cached. */
 export const bindingKey = ({ kind, key }: BindingName): string => `${kind}:${key}`
 export const bindingKeyOf = (device: DeviceRecord): string => `${device.binding_kind}:${device.binding_key}`
 
@@ -39,7 +36,7 @@ export interface CachedDevice {
 interface CommittedChanges {
   readonly license: LicenseRecord
   readonly limits: Limits
-  /** Whether there is a new revision. Devices that were only seen do not change it. */
+  /** Whether there is a new revision. Devices that were only seen do not raise it. */
   readonly changed: boolean
   readonly revision: number
   readonly seen: ReadonlyMap<string, DeviceRecord>
@@ -56,31 +53,29 @@ interface CommittedChanges {
 export class CommittedState {
   license: LicenseRecord
   readonly policy: PolicyRecord
-  /** The limits that hold, resolved once. */
   limits: Limits
   readonly productCode: string
   readonly catalogRevision: number
-  /** By feature code, in its order. */
+  /** By feature code, sorted. */
   assignments: Map<string, Assignment>
   private assignmentArray: ReadonlyArray<Assignment> | undefined
-  /** Before this instant no feature expires whose expiry is not recorded. */
+  /** No unrecorded expiry of a feature is before this instant. */
   expiriesFrom: number
   /** Views derived from the current assignments. */
   cachedViews: CachedViews = {}
   readonly devices = new Map<string, DeviceRecord>()
   readonly deviceKeys = new Map<string, string>()
-  /** Whether all devices of the license are cached, so that a device that is not cached does not exist. */
+  /** Whether all devices of the license are cached. */
   devicesComplete: boolean
-  /** From this instant on, an activation that is not cached may have lapsed without a validation. */
+  /** From this instant on, an uncached activation may have lapsed without a validation. */
   silentFrom: number
-  /** Containers that hold a slot, including those that are not cached; undefined until counted. */
+  /** Containers with a slot, cached or not; undefined until counted. */
   activeContainers: number | undefined
   /** Leases whose stored status is live: at least those of all cached devices. */
   readonly leases: LiveLeases
-  /** From this instant on, a lease that is not cached may have lapsed. */
+  /** From this instant on, an uncached lease may have lapsed. */
   lapsingFrom: number
   private readonly heartbeats: DueIndex<DeviceRecord>
-  /** Number of cached devices beyond which devices are evicted. */
   private devicesLimit = devicesMax
 
   constructor(loaded: {
@@ -93,9 +88,9 @@ export class CommittedState {
     readonly devicesComplete: boolean
     /** All live leases, if all devices are loaded. */
     readonly leases: ReadonlyArray<LeaseRecord>
-    /** The earliest end of a lease that is not loaded. */
+    /** The earliest end of an unloaded lease. */
     readonly lapsingFrom: number
-    /** No activation that is not loaded lapses before this instant. */
+    /** No unloaded activation lapses before this instant. */
     readonly silentFrom: number
   }) {
     this.license = loaded.license
@@ -107,8 +102,7 @@ export class CommittedState {
     this.expiriesFrom = firstExpiryDueAt(loaded.assignments)
     this.leases = new LiveLeases(loaded.leases, loaded.devicesComplete)
     this.lapsingFrom = loaded.lapsingFrom
-    // The closure captures the policy alone: capturing `loaded` would keep the loaded rows in memory beside the maps
-    // built from them.
+    // The closure captures only the policy: capturing `loaded` would keep the loaded rows in memory.
     const { policy } = loaded
     this.heartbeats = new DueIndex((device) => mayLapseAt(device, policy))
     for (const device of loaded.devices) this.putDevice(device)
@@ -126,7 +120,7 @@ export class CommittedState {
   expiredFeatures(now: number): ReadonlyArray<Assignment> {
     if (now < this.expiriesFrom) return []
     const expired = expiredFeatures(this.assignmentList, now)
-    // An edit has moved or removed the expiry that the instant stands for.
+    // An edit has moved or removed the expiry at this instant.
     if (expired.length === 0) this.expiriesFrom = firstExpiryDueAt(this.assignmentList)
     return expired
   }
@@ -149,12 +143,12 @@ export class CommittedState {
     this.heartbeats.put(key, device)
   }
 
-  /** The devices that were promised their slot until before an instant; the license may still keep them. */
+  /** The devices whose promise has ended before an instant. License and policy may still keep their slots. */
   unpromised(now: number): ReadonlyArray<DeviceRecord> {
     return this.heartbeats.at(now, this.devices)
   }
 
-  /** Whether the cache can tell which device a binding names, or that there is none. */
+  /** Whether the cache knows the device of a binding, or that there is none. */
   canResolve(binding: BindingName): boolean {
     return this.devicesComplete || this.devices.has(bindingKey(binding))
   }
@@ -163,18 +157,18 @@ export class CommittedState {
     return this.devicesComplete || this.deviceKeys.has(deviceId)
   }
 
-  /** Whether everything that the clock changes by an instant is cached. */
+  /** Whether everything is cached that the clock changes until an instant. */
   isReadyAt(now: number): boolean {
     return this.heartbeatsReadyAt(now) && this.leasesReadyAt(now)
   }
 
-  /** Whether all devices are cached that lapse without a heartbeat by an instant. */
+  /** Whether all devices are cached that may lapse until an instant. */
   heartbeatsReadyAt(now: number): boolean {
     const { status } = this.license
     return now < Math.max(this.silentFrom, notDueBefore(this.license, this.policy)) || status === "suspended"
   }
 
-  /** Whether all leases are cached that end by an instant, on their own or with the license's access. */
+  /** Whether all leases are cached that end until an instant, on their own or with the license's access. */
   leasesReadyAt(now: number): boolean {
     return this.leases.isComplete || (now < this.lapsingFrom && !this.accessEndsBy(now))
   }
@@ -183,7 +177,7 @@ export class CommittedState {
     return accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY
   }
 
-  /** True for a license that is stored as expired, too: by the clock of the node that has written that. */
+  /** Also true for a license that a node with a clock ahead has stored as expired. */
   accessEndsBy(now: number): boolean {
     return this.license.status === "expired" || this.accessEndsAt <= now
   }
@@ -212,8 +206,7 @@ export class CommittedState {
     this.cachedViews = changes.cachedViews ?? {}
     const changed = Array.from(changes.changedAssignments.values())
     this.expiriesFrom = Math.min(this.expiriesFrom, firstExpiryDueAt(changed))
-    // Most commands only change counts and keep the order: sorting 200 assignments again took as long as the rest of a
-    // consumption.
+    // Most commands only change counts: sorting 200 assignments again took as long as the rest of a consumption.
     if (changes.removedAssignments.size === 0 && changed.every((row) => this.hasSamePosition(row)))
       for (const row of changed) this.assignments.set(row.feature_code, row)
     else this.assignments = sortedByCode(changes.assignments)
@@ -223,10 +216,7 @@ export class CommittedState {
     return this.assignments.get(feature_code)?.feature_id === feature_id
   }
 
-  /**
-   * Evicts devices without a seat; they are looked up when needed. Seat holders return with each heartbeat, so they and
-   * their leases stay cached.
-   */
+  /** Evicts devices without a seat. Devices with a seat stay cached, because each heartbeat needs them. */
   private evictDevices(): void {
     for (const [key, device] of this.devices) {
       if (this.devices.size <= devicesMax / 2) break
@@ -237,12 +227,11 @@ export class CommittedState {
       this.devicesComplete = false
       this.silentFrom = Math.min(this.silentFrom, mayLapseAt(device, this.policy))
     }
-    // If nearly all devices must stay, raise the limit so that changes do not repeat a scan that frees nothing.
+    // If nearly all devices must stay, a higher limit prevents repeated scans that free nothing.
     this.devicesLimit = Math.max(devicesMax, 2 * this.devices.size)
   }
 }
 
-/** Whether a device takes one of the slots that the limit of container instances counts. */
 export const isActiveContainer = ({ binding_kind, holds_slot, status }: DeviceRecord): boolean =>
   binding_kind === "container" && holds_slot && status === "active"
 

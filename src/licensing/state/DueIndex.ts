@@ -1,7 +1,7 @@
 /**
  * Finds the due items among very many without scanning all of them each time. It keeps an instant before which no item
- * is due, and scans all items only after that instant. A removed or changed item can leave this instant too early; the
- * next scan then finds nothing due and corrects it.
+ * is due, and scans only after that instant. After a removal or change the instant may be too early; the next scan
+ * corrects it.
  */
 export class DueIndex<A> {
   /** No item comes due before this instant, except those already found. */
@@ -14,13 +14,11 @@ export class DueIndex<A> {
     this.dueAt = dueAt
   }
 
-  /** Adds an item, or updates one that has changed. */
   put(key: string, item: A): void {
     this.found.delete(key)
     this.next = Math.min(this.next, this.dueAt(item))
   }
 
-  /** Removes an item. */
   drop(key: string): void {
     this.found.delete(key)
   }

@@ -1,21 +1,19 @@
 /**
- * The live leases of a license: as committed (`LiveLeases`), and with pending changes on top (`LeaseChanges`). A
- * license may have thousands, so only operations that end all leases scan or copy them. Of very many leases only those
- * that commands used are cached. A cached device always has its live lease cached: if no lease is cached for it, it has
- * none.
+ * The live leases of a license: as committed (`LiveLeases`), and with pending changes (`LeaseChanges`). A license may
+ * have thousands, so only operations that end all leases scan or copy them. Of very many leases only used ones are
+ * cached. What must stay true: the live lease of a cached device is cached.
  */
 
 import type { LeaseRecord } from "../model/LicenseRecords.ts"
 import { DueIndex } from "./DueIndex.ts"
 
 export class LiveLeases {
-  /** How many leases are live, including those that are not cached; undefined until counted. */
+  /** The number of live leases, cached or not; undefined until counted. */
   count: number | undefined
   private readonly tokens = new Map<string, LeaseRecord>()
   private readonly devices = new Map<string, LeaseRecord>()
   private readonly due = new DueIndex<LeaseRecord>(({ expires_at }) => expires_at)
 
-  /** `complete`: whether these are all live leases. */
   constructor(leases: Iterable<LeaseRecord>, complete: boolean) {
     for (const lease of leases) this.add(lease)
     this.count = complete ? this.tokens.size : undefined
@@ -42,7 +40,7 @@ export class LiveLeases {
     return this.due.at(now, this.tokens)
   }
 
-  /** Caches a live lease that already counts as live. */
+  /** Caches a live lease that is already counted. */
   add(lease: LeaseRecord): void {
     this.tokens.set(lease.token_hash, lease)
     this.devices.set(lease.device_id, lease)
@@ -60,12 +58,12 @@ export class LiveLeases {
   private drop({ token_hash, device_id }: LeaseRecord): void {
     this.tokens.delete(token_hash)
     this.due.drop(token_hash)
-    // The device may already have the lease that superseded this one.
+    // The device may already have a superseding lease.
     if (this.devices.get(device_id)?.token_hash === token_hash) this.devices.delete(device_id)
   }
 }
 
-/** A rule that reads leases its `needs` do not declare would count seats wrongly or leave leases live, so it fails. */
+/** Without a declaration in `needs`, a rule would count seats wrongly or leave leases live. */
 const failUndeclared = (): never => {
   throw new Error("The command does not declare the leases of the license in its needs.")
 }
@@ -74,7 +72,7 @@ export class LeaseChanges {
   /** By token, in the order of the decisions, including leases that ended. */
   readonly changed = new Map<string, LeaseRecord>()
   private readonly base: LiveLeases
-  /** How many more leases are live than committed. */
+  /** The change in the number of live leases. */
   private gained = 0
   private readonly devices = new Map<string, LeaseRecord | undefined>()
 

@@ -1,11 +1,10 @@
 /**
- * Stores the changes by time of licenses that are not in use: grace, expiry, and the notices ahead of expiry. It uses
- * the same functions as `Lifecycle.settle`, for many licenses at once: states, version counters, ended leases, and each
- * event once. A sweep skips a license that is locked, because it is in use and its actor writes the same changes.
+ * Stores the changes by the clock for unused licenses: grace, expiry, and the notices before expiry. It uses the functions of
+ * `Lifecycle.settle` for many licenses at once. A sweep skips locked licenses: their actors write the same changes.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { formatTimestamp } from "../../contract/api/Timestamp.ts"
+import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
@@ -14,15 +13,14 @@ import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { clockLag } from "../rows/LicenseRows.ts"
 import { statusEvents } from "../rules/ClockEvents.ts"
+import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
-/** Days before expiry at which a notice is given, the latest notice first. */
+/** Days before expiry with a notice, the latest notice first. */
 const noticeDays = [1, 3, 7] as const
-/** Stands for "no notice yet" in the index of notices. */
+/** Means "no notice yet" in the index of notices. */
 const noNotice = 8
-const dayMillis = 86_400_000
-
 type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number; readonly policy_revision: number }
 
@@ -36,7 +34,7 @@ interface Expiring extends Pick<LicenseRecord, "id" | "revision"> {
 export class ExpirySweep extends Context.Service<
   ExpirySweep,
   {
-    /** Writes the state of every license that the clock has moved, then gives the notices that are due. */
+    /** Writes the states that the clock has changed, then gives the due notices. */
     readonly pass: Effect.Effect<void>
   }
 >()("licensing/licensing/sweeps/ExpirySweep") {
@@ -64,10 +62,7 @@ export class ExpirySweep extends Context.Service<
   )
 }
 
-/**
- * Licenses whose stored state differs from the clock's (`statusAt`). This includes moves back, after an edit of the
- * expiry or of the policy's grace.
- */
+/** Licenses whose stored state differs from `statusAt`, also after an edit that moves it back. */
 const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
@@ -84,10 +79,7 @@ const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: nu
     ) AS due LIMIT ${limit}`
 }
 
-/**
- * Locks the licenses `l` in the order of their ids, as the Journal does, and skips locked ones: those are in use, and
- * waiting for one would delay all others. Returns each row as it is under its lock.
- */
+/** Locks the licenses `l` in the order of their ids, as the Journal does, and skips locked ones. */
 const lockClause = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
 
 const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<DueLicense>`
@@ -99,8 +91,8 @@ const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, limit: numb
 
 /**
  * Writes licenses in the order of their ids, as the Journal does, each looked up by id and written by row address
- * (ctid). `written` are the licenses that are unchanged since they were read, with the values of `decided`; `restated`
- * are those whose row in license_states followed.
+ * (ctid). `written` are the licenses that are unchanged since they were read; `restated` are those whose row in
+ * license_states was updated.
  */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
@@ -135,9 +127,9 @@ const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): Re
   rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 /**
- * Writes the states, ends the leases that were live when their license's access ended, and releases the devices that
- * were active only by such a lease. Leases and devices are looked up license by license: with a plan made while the
- * tables were small, a join would read all live leases and all active devices for each batch.
+ * Writes the states, ends the leases that were live at the end of access, and releases the devices that were active
+ * only by such a lease. Leases and devices are looked up for each license: with a plan for small tables, a join would
+ * read all of them.
  */
 const writeMoves = (
   sql: SqlClient.SqlClient,
@@ -178,11 +170,11 @@ const writeMoves = (
       ), ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
-/** The days of the latest notice that is due. */
+/** The days of the latest due notice. */
 const reachedDays = ({ expires_at }: Expiring, now: number): number =>
   noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? noNotice
 
-/** Active licenses for which a later notice than the last given one is due. */
+/** Active licenses with a due notice later than the last one. */
 const noticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   return sql`
@@ -202,10 +194,7 @@ const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: nu
   FROM due JOIN licenses l ON l.id = due.license_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
   ${sql.literal(lock ? lockClause : "")}`
 
-/**
- * Raises no revision, because no decision depends on notices; checks separately that no other node has given the same
- * notice.
- */
+/** Raises no revision, because no decision depends on notices, but checks that no other node has given them. */
 const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expiring>, now: number) => {
   const rows = byId(unordered)
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
@@ -223,8 +212,8 @@ const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expirin
 }
 
 /**
- * The notices due since the last one: always the latest, and earlier ones if the license existed at their time. So an
- * outage loses none, and a trial of two days does not get three notices at once.
+ * The due notices since the last one: always the latest, and earlier ones if the license existed at their time. So an
+ * outage loses no notice, and a trial of two days does not get three at once.
  */
 const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
   const reached = reachedDays(row, now)
@@ -232,10 +221,7 @@ const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
     .filter((days) => days >= reached && days < row.last_notice_days)
     .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
     .toReversed()
-    .map((days) => ({
-      event_type: "license.expiring",
-      resource_type: "license",
-      resource_id: row.id,
-      metadata: { days_before: days, expires_at: formatTimestamp(row.expires_at) }
-    }))
+    .map((days) =>
+      licenseEvent("license.expiring", row.id, { days_before: days, expires_at: formatTimestamp(row.expires_at) })
+    )
 }

@@ -1,6 +1,6 @@
 /**
- * Records which assigned features have expired, on licenses that are not in use: the same changes as `Lifecycle.settle`,
- * for many licenses at once. Features of a revoked license leave the index of due expiries without an event.
+ * Records the expiry of features of unused licenses: the changes of `Lifecycle.settle`, for many licenses at once.
+ * Features of a revoked license leave the index of due expiries without an event.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ import { featureExpiredEvent } from "../rules/ClockEvents.ts"
 import { recordsExpiries } from "../rules/Lifecycle.ts"
 import { idsOf, lockLicenses, makePasses } from "./SweepBatches.ts"
 
-/** Features of one license in one batch. The rest is due again in the next one. */
+/** Features of one license in one batch; the others follow in the next one. */
 const featuresMax = 200
 
 type DueFeature = Pick<Assignment, "feature_id" | "feature_code" | "expires_at">
@@ -24,13 +24,9 @@ interface DueLicense extends Pick<LicenseRecord, "id" | "status" | "revision"> {
   readonly features: ReadonlyArray<DueFeature>
 }
 
-export class FeatureExpirySweep extends Context.Service<
-  FeatureExpirySweep,
-  {
-    /** Records the expiry of every feature that has expired. */
-    readonly pass: Effect.Effect<void>
-  }
->()("licensing/licensing/sweeps/FeatureExpirySweep") {
+export class FeatureExpirySweep extends Context.Service<FeatureExpirySweep, { readonly pass: Effect.Effect<void> }>()(
+  "licensing/licensing/sweeps/FeatureExpirySweep"
+) {
   static readonly layer = Layer.effect(
     FeatureExpirySweep,
     Effect.gen(function* () {
@@ -40,7 +36,7 @@ export class FeatureExpirySweep extends Context.Service<
       const pass = passOf<DueLicense>({
         select: Effect.fnUntraced(function* (now, limit, lock) {
           const ids = yield* idsOf(selectLicenses(sql, now, limit))
-          // Read after the lock, in a snapshot of its own: no other transaction changes the features of a locked license.
+          // In a snapshot after the lock: no other transaction changes the features of a locked license.
           const rows = yield* readFeatures(sql, lock ? yield* lockLicenses(sql, ids) : ids, now)
           return byLicense(rows)
         }),
@@ -54,7 +50,6 @@ export class FeatureExpirySweep extends Context.Service<
   )
 }
 
-/** The licenses of the features that expired first. */
 const selectLicenses = (sql: SqlClient.SqlClient, now: number, limit: number) => sql<{ readonly id: string }>`
   SELECT license_id AS id FROM license_features
   WHERE enabled AND NOT expiry_recorded AND expires_at IS NOT NULL
@@ -76,8 +71,8 @@ const byLicense = (rows: ReadonlyArray<DueRow>): ReadonlyArray<DueLicense> =>
   )
 
 /**
- * Writes the licenses in the order of their ids, as the Journal does, each with its features. Every row is looked up by
- * its key and written by its address (ctid), so that no plan can read a whole table.
+ * Writes the licenses with their features, in the order of their ids, as the Journal does. Each row is looked up by its
+ * key and written by its address (ctid), so that no plan reads a whole table.
  */
 const writeExpiries = (
   sql: SqlClient.SqlClient,

@@ -1,7 +1,7 @@
 /**
- * Records which activations have an overdue heartbeat, on licenses that are not in use: the same changes as
- * `Lifecycle.settle`, for many licenses at once. Each check of a license stores the earliest due instant of its devices,
- * at most one interval ahead (`heartbeat_from`), and the next check follows only after it.
+ * Records the overdue heartbeats of unused licenses: the changes of `Lifecycle.settle`, for many licenses at once. Each
+ * check of a license stores the earliest due instant of its devices, at most one interval ahead (`heartbeat_from`); the
+ * next check follows it.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,20 +16,20 @@ import { clockEvents, idsOf, lockLicenses } from "./SweepBatches.ts"
 
 /** Licenses in one transaction. */
 const batchSize = 500
-/** Devices in one transaction: a license may have any number. The rest is due again in the next batch. */
+/** Devices in one transaction; the others follow in the next batch. */
 const devicesMax = 2000
 
 interface Silent {
   readonly id: string
   readonly license_id: string
-  /** A device that also holds a floating seat stays active by it. */
+  /** A device with a floating seat stays active. */
   readonly holds_seat: boolean
 }
 
 export class HeartbeatSweep extends Context.Service<
   HeartbeatSweep,
   {
-    /** Expires every device that was silent for too long, and gives its slot back. */
+    /** Expires each overdue device and frees its slot. */
     readonly pass: Effect.Effect<void>
   }
 >()("licensing/licensing/sweeps/HeartbeatSweep") {
@@ -68,7 +68,6 @@ const dueLicenses = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id
   ) AS due
   WHERE p.require_heartbeat AND coalesce(p.not_due_before < ${instant(now)}, TRUE) LIMIT ${batchSize}`
 
-/** A lease that has ended, on its own or with its license, keeps no device active. */
 const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, nowMillis: number) => {
   const now = instant(nowMillis)
   return sql<Silent>`
@@ -89,9 +88,9 @@ const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, n
   WHERE devices.id = silent.id`
 
 /**
- * A device that is promised its slot later than this check is due after `heartbeat_from`, or its promise lowers it. For
- * that, decisions must know the stored instant: so the revision changes with it. A device that is due after the end of
- * access counts until then, because a renewal may move the end.
+ * A later promise of a slot is due after `heartbeat_from`, or lowers it. For that, decisions must know the stored
+ * instant, so this raises the revision. Devices that are due after the end of access also count, because a renewal may
+ * move the end.
  */
 const writeLicenses = (
   sql: SqlClient.SqlClient,

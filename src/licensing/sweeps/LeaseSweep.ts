@@ -1,8 +1,4 @@
-/**
- * Records which floating leases have lapsed, on licenses that are not in use: the same changes as `Lifecycle.settle`,
- * for many licenses at once. A lapsed lease takes no seat even before that; the sweep records the lapse and releases
- * the lease's device.
- */
+/** Records the lapsed leases of unused licenses: the changes of `Lifecycle.settle`, for many licenses at once. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../ledger/events/EventLog.ts"
@@ -15,10 +11,10 @@ import { leaseExpiredEvent } from "../rules/ClockEvents.ts"
 import { isCutOff } from "../rules/Lifecycle.ts"
 import { clockEvents, lockLicenses } from "./SweepBatches.ts"
 
-/** Leases in one transaction: a request that waits for one of their licenses, or for a processor, waits some 3 ms. */
+/** Leases in one transaction: a request that waits for one of their licenses, or for a processor, waits about 3 ms. */
 const batchSize = 50
 
-/** The position where a batch ended, in the order in which leases are checked. */
+/** The end of a batch in the order of the checks. */
 type SweepPosition = Pick<LeaseRecord, "id"> & { readonly due_at: number }
 
 type DuePosition = SweepPosition & { readonly license_id: string }
@@ -28,13 +24,9 @@ type DueLease = Pick<LeaseRecord, "id" | "expires_at" | "device_id"> &
   Pick<LicenseRecord, "status"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly license_expires_at: number | null }
 
-export class LeaseSweep extends Context.Service<
-  LeaseSweep,
-  {
-    /** Ends every lease whose time is over. */
-    readonly pass: Effect.Effect<void>
-  }
->()("licensing/licensing/sweeps/LeaseSweep") {
+export class LeaseSweep extends Context.Service<LeaseSweep, { readonly pass: Effect.Effect<void> }>()(
+  "licensing/licensing/sweeps/LeaseSweep"
+) {
   static readonly layer = Layer.effect(
     LeaseSweep,
     Effect.gen(function* () {
@@ -58,7 +50,6 @@ export class LeaseSweep extends Context.Service<
         return candidates
       })
 
-      // Leases of a locked license are skipped, so that they do not delay others.
       const pass = Effect.gen(function* () {
         let position: SweepPosition = { id: "", due_at: 0 }
         while (true) {
@@ -72,14 +63,14 @@ export class LeaseSweep extends Context.Service<
   )
 }
 
-/** Leases that may have lapsed. The condition equals the index's, which alone has this order. */
+/** Leases that may have lapsed. The condition and the order match an index. */
 const selectDue = (sql: SqlClient.SqlClient, after: SweepPosition, now: number) => sql<DuePosition>`
   SELECT id, license_id, ${sql.literal(endsAfter)} AS due_at FROM leases e
   WHERE status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)}
     AND (${sql.literal(endsAfter)}, id) > (${instant(after.due_at)}, ${after.id})
   ORDER BY ${sql.literal(endsAfter)}, id LIMIT ${batchSize}`
 
-/** Leases that a heartbeat has extended are checked again when their new end has passed. */
+/** Postpones the check of extended leases to their new end. */
 const postpone = (
   sql: SqlClient.SqlClient,
   candidates: ReadonlyArray<DuePosition>,
@@ -90,7 +81,7 @@ const postpone = (
   WHERE id = ANY(${columns.text(candidates.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
     AND status = 'live' AND expires_at > ${instant(now)}`
 
-/** Which of the leases are still due, now that their licenses are locked. */
+/** The leases that are still due after their licenses were locked. */
 const readDue = (
   sql: SqlClient.SqlClient,
   candidates: ReadonlyArray<DuePosition>,
@@ -107,7 +98,7 @@ const readDue = (
 const isCut = (lease: DueLease, now: number): boolean =>
   isCutOff(lease, { status: lease.status, expires_at: lease.license_expires_at ?? undefined }, lease, now)
 
-/** A device that is also activated stays active, and one whose activation had lapsed is expired again. */
+/** An activated device stays active, and a device with a lapsed activation is expired again. */
 const writeEnds = (
   sql: SqlClient.SqlClient,
   ended: ReadonlyArray<DueLease>,

@@ -1,4 +1,4 @@
-/** What the sweeps share: how they lock licenses, write in batches, and record the changes by time. */
+/** Shared by the sweeps: locking licenses, writing in batches, and recording changes by the clock. */
 import { Clock, Effect, Option } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { EventLog, type EventRow, type NewEvent } from "../../ledger/events/EventLog.ts"
@@ -10,8 +10,8 @@ import { exclusively, makeThrottle, requireExclusive } from "../../platform/work
 import { clockOrigin, eventRow } from "../rows/EventRows.ts"
 
 /**
- * Locks licenses in the order of their ids, as the Journal does, and returns those that were free. A locked license is
- * in use, and waiting for it would delay all others. Reads after this see the final state of what others committed.
+ * Locks the free licenses in the order of their ids, as the Journal does, and returns them. Waiting for a license in
+ * use would delay all others.
  */
 export const lockLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   if (ids.length === 0) return []
@@ -20,7 +20,6 @@ export const lockLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   return rows.map(({ id }) => id)
 })
 
-/** The distinct ids that a query returns. */
 export const idsOf = Effect.fnUntraced(function* (query: Statement.Statement<{ readonly id: string }>) {
   return Array.from(new Set((yield* query).map(({ id }) => id)))
 })
@@ -29,28 +28,26 @@ export const clockEvents = (events: ReadonlyArray<NewEvent>, now: number): Reado
   events.map((event) => eventRow(event, clockOrigin, now))
 
 /**
- * Licenses in one transaction. A small batch holds this process and the events' counter for less time; a large one
- * costs the database less in all, because each transaction costs 0.7 ms regardless of its size.
+ * Licenses in one transaction. Smaller batches block this process and the event counter for less time; larger ones cost
+ * the database less, because each transaction costs 0.7 ms.
  */
 const batchSize = 50
 
 /**
- * Licenses that are read at once and distributed over several batches, so that neighbours in one page of the table,
- * such as those of one import, come into different batches. Then the page has room for the new versions of all of them,
- * and no index needs an entry.
+ * Licenses that are read at once and distributed over several batches, so that neighbours in a page of the table are in
+ * different batches. Then the page has room for the new versions of all of them, and no index needs an entry.
  */
 const windowSize = 5 * batchSize
 
 /**
- * Pause after a batch, as a multiple of its duration. Very many licenses may come due at once, and no caller waits for
- * a sweep, but runtime calls beside it have to be fast. With this pause, and a longer one after a slow batch, 100,000
- * licenses take 17 s on two processors shared with everything else.
+ * Pause after a batch, as a multiple of its duration: no caller waits for a sweep, but concurrent runtime calls must be
+ * fast. With this pause, and a longer one after a slow batch, 100,000 licenses take 17 s on two shared processors.
  */
 const restPerWork = 1.7
 
-/** A change that the clock makes, for very many licenses at once. */
+/** A change by the clock, for very many licenses. */
 interface SweepTask<Row> {
-  /** Rows that may be due, at most `limit`; with `lock`, those that were free, now locked. */
+  /** Rows that may be due, at most `limit`; with `lock`, only free ones, which it locks. */
   readonly select: (now: number, limit: number, lock: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
   readonly isDue: (row: Row, now: number) => boolean
   /** Fails with `concurrentChange` if a row has changed since it was selected. */
@@ -59,10 +56,9 @@ interface SweepTask<Row> {
 }
 
 /**
- * Sweep passes, in batches. Only one node runs a pass at a time. A batch is decided on rows read without locks and written in
- * one round trip, if all of it is still current. So locks, including the events' counter, are held only while the
- * server executes the statements, never while this process runs other tasks. If another transaction was faster, the
- * licenses are locked, decided and written step by step.
+ * Sweep passes, in batches, on one node at a time. A batch is decided on rows read without locks, and written in one
+ * round trip if all of it is still current. So locks, including the event counter, are never held while this process
+ * runs other tasks. If another transaction was faster, the licenses are locked, decided and written step by step.
  */
 export const makePasses = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
@@ -77,7 +73,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       return { due, events: clockEvents(events, now) }
     }
 
-    /** How many licenses were written; None if another node is running the sweep. */
+    /** The number of written licenses; None if another node is running the sweep. */
     const runLocked = exclusively(
       sql,
       name
@@ -104,7 +100,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       return due.length
     })
 
-    /** Writes one window; returns whether more may be due, which the next window tells. */
+    /** Writes one window. Returns whether more licenses may be due. */
     const runWindow = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const rows = yield* select(now, windowSize, false)
@@ -116,7 +112,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
         (error) => isConcurrentChange(error) || isLockTimeout(error) || isLogBusy(error),
         () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)
       ),
-      // A policy was edited meanwhile: the next pass finds what is left.
+      // A policy was edited meanwhile; the next pass continues.
       Effect.catchIf(isConcurrentChange, () => Effect.succeed(false))
     )
 
@@ -126,7 +122,6 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
   }
 })
 
-/** Distributes rows over as few batches as needed, neighbours into different ones. */
 const distribute = <Row>(rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
   const batches = Array.from({ length: Math.ceil(rows.length / batchSize) }, (): Array<Row> => [])
   for (const [index, row] of rows.entries()) batches[index % batches.length]!.push(row)

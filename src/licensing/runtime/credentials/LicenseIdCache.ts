@@ -1,6 +1,6 @@
 /**
- * Finds a key's license by the key's hash. The cache only selects the license's actor. The actor compares the hash with the
- * current one, so it refuses a rotated or foreign key even if the cache is stale.
+ * Finds a key's license by the key's hash. The cache only selects the license's actor. The actor compares the hash with
+ * the current one, so it refuses a rotated or foreign key even if the cache is stale.
  */
 import { Context, Effect, Layer } from "effect"
 import { RateLimits } from "../../../access/rateLimits/RateLimits.ts"
@@ -10,18 +10,16 @@ import { LicenseStore } from "../../lookups/LicenseStore.ts"
 import { VendorKeys } from "../../management/VendorKeys.ts"
 import { unknownKey } from "./RuntimeAuthorization.ts"
 
-/** Key hashes in the cache. */
 const cachedMax = 50_000
 
 export class LicenseIdCache extends Context.Service<
   LicenseIdCache,
   {
-    /** The license in the cache, or undefined. */
     cached(keyHash: string): string | undefined
-    /** Reads from the database which license has this key now, and updates the cache. */
+    /** Reads the license of this key from the database, and updates the cache. */
     find(keyHash: string): Effect.Effect<string | undefined>
     forget(keyHash: string): void
-    /** Whether text that is no generated key has to be looked up. */
+    /** Whether credentials that are not generated keys have to be looked up. */
     mayBeVendorKeys(): boolean
     /** Counts a failed credential, and refuses it. */
     readonly refuseKey: Effect.Effect<never, Refusal<"LICENSE_KEY_INVALID" | "RATE_LIMITED">>

@@ -1,14 +1,14 @@
-/** Parses a request's license key, for both paths. A mistyped key fails its check and costs no look-up. */
+/** Parses a request's license key, for both paths. A mistyped key fails its check without a look-up. */
 import { Option, Redacted } from "effect"
 import { authorizationHeader } from "../../../access/AuthorizationHeader.ts"
 import type { RequestHead } from "../../../contract/api/RequestHead.ts"
 import * as LicenseKey from "../../model/LicenseKey.ts"
 import type { LicenseCredential } from "./RuntimeAuthorization.ts"
 
-/** The key as it was issued; its license is not known yet. */
+/** The key as issued; its license is not known yet. */
 type PresentedKey = Omit<LicenseCredential["Service"], "licenseId">
 
-/** Text that is no generated key is looked up only if there may be vendor keys. */
+/** Text that is not a generated key is looked up only if vendor keys may exist. */
 export const presentedKey = (
   head: RequestHead,
   vendorKeys: { readonly mayBeVendorKeys: () => boolean }

@@ -1,8 +1,7 @@
 /**
- * Authorizes a runtime request by its license key. A mistyped key fails its check and touches no storage; neither does other text
- * while there are no vendor keys. A well-formed key is looked up by its hash, once per node. The cache only selects the license's actor. The actor compares the hash with the
- * current one, so it refuses a rotated or foreign key even if the cache is stale. A refusal is signed once an actor has found the
- * key right; for the fault of a body, which needs no actor otherwise, one is asked.
+ * Authorizes a runtime request by its license key. A mistyped key, and any other text while there are no vendor keys,
+ * is refused without storage access. A well-formed key is looked up by its hash, once per node. Refusals are signed
+ * only after an actor has checked the key; an invalid body needs a separate check.
  */
 import { Clock, Context, Effect, Layer, Predicate, Result } from "effect"
 import { type HttpRouter, HttpServerRequest } from "effect/http"
@@ -32,7 +31,7 @@ export const layer = Layer.effect(
     const actors = yield* LicenseActors
     const signer = yield* Signer
 
-    /** Signs a refusal of a request whose key is right; every other failure stays as it is. */
+    /** Signs a refusal of a request with a valid key. All other failures stay as they are. */
     const onFailure = Effect.fnUntraced(function* <E>(error: E, license: LicenseCredential["Service"]) {
       const refusal = refusalIn(error)
       if (refusal === undefined) return yield* Effect.fail(error)
@@ -48,7 +47,6 @@ export const layer = Layer.effect(
     const factsOf = ({ keyHash, licenseId }: LicenseCredential["Service"]) =>
       Effect.catchIf(actors.ask(licenseId, identify, { keyHash }), isStaleKey, () => forgetKey(licenseIds, keyHash))
 
-    /** Runs the handler for the license of the key, within its rate limits. */
     const admit = (
       handler: Handler,
       endpoint: HttpApiEndpoint.Top,
@@ -58,7 +56,6 @@ export const layer = Layer.effect(
       const admission = admissionOf(endpoint, limits)
       const run = handler.pipe(
         Effect.catch((error) => onFailure(error, license)),
-        // One step for both services.
         Effect.updateContext((context: Context.Context<HttpRouter.Provided>) =>
           Context.add(Context.add(context, LicenseCredential, license), CurrentActor, {
             actor_type: "license",
@@ -102,7 +99,7 @@ const refusalIn = (error: unknown): Refusal | undefined => {
   return isRefusal(refusal) ? (refusal as Refusal) : undefined
 }
 
-/** The nonce in the request's body, even if the body is not valid otherwise. */
+/** The nonce in the request's body, even if the body is otherwise invalid. */
 const requestedNonce = Effect.match(readBody(valuesMaxDefault), {
   onFailure: () => undefined,
   onSuccess: (body) => nonceIn(Result.getOrUndefined(parsedOf(body)))

@@ -1,7 +1,7 @@
 /**
- * What a runtime request goes through once its key's license is found, on the fast path and on the framework path: it is counted
- * by the rate limits and named for the record of refused calls, and its refusal is signed or counts as a failed credential.
- * What must stay true: both paths decide by these functions alone.
+ * The steps of a runtime request after its license is found: the rate limits count it, the record of refused calls
+ * names it, and its refusal is signed or counts as a failed credential. What must stay true: the fast path and the
+ * framework path use only these functions.
  */
 import { Context, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -16,11 +16,10 @@ import type { Signed } from "../../../platform/signing/Signer.ts"
 import type { LicenseIdCache } from "./LicenseIdCache.ts"
 import { IsActivation } from "./RuntimeAuthorization.ts"
 
-/** How an operation's requests are admitted. */
 export const admissionOf = ({ annotations, identifier }: HttpApiEndpoint.Top, limits: RateLimits["Service"]) => {
   const isActivation = Context.get(annotations, IsActivation)
   return {
-    /** Names the call for the record of refused calls. The making of its command adds the device. */
+    /** Names the call for the record of refused calls. `commandOf` adds the device. */
     note: (licenseId: string, context: RequestContext): void => {
       context.runtimeCall = { licenseId, operation: identifier }
     },
@@ -34,7 +33,7 @@ export const admissionOf = ({ annotations, identifier }: HttpApiEndpoint.Top, li
 export const isStaleKey = (refusal: Refusal): refusal is Refusal<"LICENSE_KEY_INVALID" | "NOT_FOUND"> =>
   refusal.code === "LICENSE_KEY_INVALID" || refusal.code === "NOT_FOUND"
 
-/** What becomes of the refusal of an admitted request: a stale key fails as a credential, and the others may be signed. */
+/** How to answer a refusal of an admitted request: a stale key is a failed credential, and the others may be signed. */
 export const treatmentOf = (refusal: Refusal): "forgetKey" | "sign" | "plain" =>
   isStaleKey(refusal) ? "forgetKey" : isSignable(refusal.code) ? "sign" : "plain"
 
@@ -44,7 +43,7 @@ export const forgetKey = (licenseIds: LicenseIdCache["Service"], keyHash: string
   return licenseIds.refuseKey
 }
 
-/** The framework path's response with a signed result, or with a signed refusal. */
+/** The framework path's response with a signed result or refusal. */
 export const responseOf = (signed: Signed, refusal?: Refusal) =>
   Effect.map(currentMeta, (meta) => {
     const status = refusal === undefined ? 200 : statuses[refusal.code]

@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql"
 import { instant } from "../driver/Parameters.ts"
 import type { ServerSession } from "../driver/Postgres.ts"
 import { pauseFor } from "../driver/Transactions.ts"
-import { isContended } from "../queries/Sql.ts"
+import { unlessContended } from "../queries/Sql.ts"
 
 /** While a step waits for its lock, writers wait behind it, so this limits their delay. */
 const lockTimeoutMillis = 200
@@ -85,14 +85,7 @@ const inShortLocks = Effect.fnUntraced(function* (
     yield* values("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMillis)])
   })
   for (let attempt = 1; ; attempt++) {
-    yield* values("BEGIN")
-    const isDone = yield* Effect.andThen(reserve, transaction).pipe(
-      Effect.andThen(values("COMMIT")),
-      Effect.as(true),
-      Effect.tapError(() => values("ROLLBACK")),
-      Effect.catchIf(isContended, () => Effect.succeed(false))
-    )
-    if (isDone) return
+    if (yield* unlessContended(values, Effect.andThen(reserve, transaction))) return
     if (attempt % attemptsPerRecord === 0)
       yield* Effect.logWarning("Other transactions hold the tables of a migration for long; retrying.")
     yield* pauseFor(pauseMillis)

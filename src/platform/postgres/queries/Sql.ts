@@ -106,6 +106,18 @@ const contentionStates = new Set(["55P03", logBusy, "57014", "40001", "40P01"])
 /** Whether a statement failed because of concurrent transactions, so that a retry may succeed. */
 export const isContended = (error: unknown): boolean => contentionStates.has(sqlState(error) ?? "")
 
+/** Runs a transaction on a session of its own. Returns false if concurrent transactions made it fail. */
+export const unlessContended = <R>(
+  values: (statement: string) => Effect.Effect<unknown, SqlError.SqlError>,
+  transaction: Effect.Effect<unknown, SqlError.SqlError, R>
+) =>
+  Effect.andThen(values("BEGIN"), transaction).pipe(
+    Effect.andThen(values("COMMIT")),
+    Effect.as(true),
+    Effect.tapError(() => values("ROLLBACK")),
+    Effect.catchIf(isContended, () => Effect.succeed(false))
+  )
+
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason
   return reason?.cause as never
