@@ -2,12 +2,15 @@
  * How long a request may take, and whether the running request may still be given up. A request is given up at its deadline unless
  * its commit has begun: then its outcome is reported. What must stay true: a request that is reported as given up changes nothing.
  */
-import { Context, Effect, FiberSet } from "effect"
+import { type Clock, Context, Effect, FiberSet } from "effect"
 
 /** Milliseconds from a request's arrival to its deadline. */
 export const RequestTimeout = Context.Reference("licensing/platform/postgres/driver/RequestTimeout", {
   defaultValue: () => 10_000
 })
+
+/** For deadlines and other waits: the time of day jumps when it is set. */
+export const monotonicMillis = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
 
 export interface Deadline {
   /** A commit, or a license's actor, decides the outcome now, or something else that ends by itself. */
