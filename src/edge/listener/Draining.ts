@@ -6,6 +6,7 @@
 import type { Server } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import { Clock, Effect } from "effect"
+import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { refuseNewConnections } from "./NodeParts.ts"
 
 interface Options {
@@ -23,10 +24,11 @@ const firstRequestMillis = 1_000
 
 export const drain = Effect.fnUntraced(function* ({ keepsIdle, open, seconds, server }: Options) {
   if (!server.listening) return
-  const started = yield* Clock.currentTimeMillis
+  const clock = yield* Clock.Clock
+  const started = monotonicMillis(clock)
   yield* stopAccepting(server)
   while (open.size > 0) {
-    const elapsed = (yield* Clock.currentTimeMillis) - started
+    const elapsed = monotonicMillis(clock) - started
     if (elapsed >= seconds * 1_000) break
     if (!keepsIdle) yield* closeIdle(server, open, elapsed >= firstRequestMillis)
     if (open.size > 0) yield* Effect.sleep(checkMillis)

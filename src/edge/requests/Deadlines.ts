@@ -6,7 +6,7 @@
  */
 import { Clock, Context, Effect, Exit, type Fiber, FiberSet, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
-import { Deadline, makeLateCheck, RequestTimeout } from "../../platform/postgres/driver/Deadline.ts"
+import { Deadline, makeLateCheck, monotonicMillis, RequestTimeout } from "../../platform/postgres/driver/Deadline.ts"
 
 class DeadlinePassed extends Schema.TaggedError<DeadlinePassed>()("DeadlinePassed", {}) {}
 
@@ -30,7 +30,7 @@ export const makeDeadlines = Effect.gen(function* () {
   const requests = new Set<Running>()
 
   const startLateCheck = yield* makeLateCheck(() => {
-    const now = clock.currentTimeMillisUnsafe()
+    const now = monotonicMillis(clock)
     for (const request of requests) {
       if (request.at > now) break
       if (!request.deadline.committing) request.giveUp()
@@ -53,7 +53,7 @@ export const makeDeadlines = Effect.gen(function* () {
           )
           const fiber = fork(provided)
           const request: Running = {
-            at: clock.currentTimeMillisUnsafe() + timeoutMillis,
+            at: monotonicMillis(clock) + timeoutMillis,
             deadline,
             giveUp: () => {
               deadline.givenUp = true

@@ -1,6 +1,7 @@
 /** The connection to an owner: dials it again whenever the connection is lost, and reads what the owner sends. */
 import { Clock, Effect, Result } from "effect"
 import type { NodeAddress } from "../../platform/config/Setting.ts"
+import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import type { MasterKey } from "../../platform/signing/MasterKey.ts"
 import { dial, type Link } from "./NodeLink.ts"
 import { type FromOwner, type Outcome, type ToOwner, wireVersion } from "./Wire.ts"
@@ -42,7 +43,7 @@ export const makeOwnerConnection = Effect.fnUntraced(function* (
   events: OwnerEvents
 ) {
   const clock = yield* Clock.Clock
-  const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMillis = () => monotonicMillis(clock)
   let link: Link<ToOwner> | undefined
   let isClosed = false
   let redialMillis = redialMillisMin

@@ -4,15 +4,15 @@
  * owner gave it back. So the owner cannot execute it afterwards, however late it is.
  */
 import { Clock, Effect, Exit } from "effect"
-import { refuse } from "../../contract/api/Failure.ts"
 import type { NodeAddress } from "../../platform/config/Setting.ts"
+import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import type { MasterKey } from "../../platform/signing/MasterKey.ts"
 import { algorithm } from "../../platform/signing/SigningKey.ts"
 import { handedOver } from "../../platform/telemetry/Metrics.ts"
 import type { Traces } from "../../platform/telemetry/Traces.ts"
 import type { Journal } from "../engine/Journal.ts"
 import type { LicenseActors } from "../engine/LicenseActors.ts"
-import type { PendingCommand } from "../engine/PendingCommand.ts"
+import { type PendingCommand, unknownOutcome } from "../engine/PendingCommand.ts"
 import { Liveness } from "./Liveness.ts"
 import { makeOwnerConnection } from "./OwnerConnection.ts"
 import { type WaitingCommand, WaitingCommands } from "./WaitingCommands.ts"
@@ -56,7 +56,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   const { actors, fork, journal, masterKey, onReadiness, timeoutMillis, traces } = needs
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
-  const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMillis = () => monotonicMillis(clock)
   const waiting = new WaitingCommands()
   /** The owner's epoch; undefined while nothing may be handed over. */
   let epoch: string | undefined
@@ -141,7 +141,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
 
   const handOver: Peer["handOver"] = (licenseId, command) => {
     if (epoch === undefined || waiting.size >= waitingMax || connection.backlog() > backlogMax) return false
-    command.deadline = clock.currentTimeMillisUnsafe() + timeoutMillis
+    command.deadline = nowMillis() + timeoutMillis
     const { span } = command
     waiting.add(licenseId, command, span === undefined ? null : (traces?.handOver(span) ?? null))
     if (waiting.unsentCount === 1) fork(sendUnsent)
@@ -175,8 +175,3 @@ const answer = (command: PendingCommand, outcome: Exclude<Outcome, readonly [num
   const signed = Exit.succeed({ bytes, signature: { alg: algorithm, kid, value } })
   command.resume(Exit.succeed((onSignature: (exit: typeof signed) => void) => onSignature(signed)))
 }
-
-const unknownOutcome = refuse(
-  "NOT_READY",
-  "The database did not answer in time, so it is not known whether the request was carried out: send it again."
-)

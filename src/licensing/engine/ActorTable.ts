@@ -1,6 +1,6 @@
 /** The actors in memory. */
 import { type Actor, noCommands } from "./ActorBatches.ts"
-import { giveUpLate, isLate } from "./PendingCommand.ts"
+import { giveUpLate, isLate, unknownOutcome } from "./PendingCommand.ts"
 
 /** Actors in memory. The least recently used ones beyond this are evicted periodically. */
 const actorsMax = 20_000
@@ -42,8 +42,11 @@ export class ActorTable {
       this.actors.delete(actor.licenseId)
   }
 
-  /** Refuses commands at their deadline, unless their commit has begun. Returns whether any actor is running. */
-  giveUpLate(now: number): boolean {
+  /**
+   * Answers commands at their deadline, and takes them out of the queues. If their changes are being committed, it waits for their
+   * outcome for `outcomeMillis` more. Returns whether others wait.
+   */
+  giveUpLate(now: number, outcomeMillis: number): boolean {
     let waiting = false
     for (const actor of this.actors.values()) {
       if (!actor.running) continue
@@ -52,7 +55,11 @@ export class ActorTable {
       const late = actor.mailbox.filter((command) => isLate(command, now))
       for (const command of late) actor.mailbox.splice(actor.mailbox.indexOf(command), 1)
       giveUpLate(late, now)
-      if (actor.decided || !actor.batch.some((command) => isLate(command, now))) continue
+      if (actor.decided) {
+        giveUpLate(actor.batch, now - outcomeMillis, unknownOutcome)
+        continue
+      }
+      if (!actor.batch.some((command) => isLate(command, now))) continue
       giveUpLate(actor.batch, now)
       if (actor.batch.every(({ givenUp }) => givenUp)) actor.fiber?.interruptUnsafe()
     }

@@ -1,6 +1,7 @@
 /** Commits a decided batch by the journal, or, without changes, checks that its revisions are still current. */
 import { Clock, Effect, Exit } from "effect"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { refuseBusyLog } from "../../platform/postgres/queries/Sql.ts"
 import { LicenseStore } from "../lookups/LicenseStore.ts"
 import type { Revisions } from "../model/LicenseRecords.ts"
@@ -37,7 +38,7 @@ export const makeBatchSubmission = Effect.gen(function* () {
       pending.deadline = commands.find(({ givenUp }) => givenUp !== true)?.deadline ?? pending.deadline
       const onCommitResult = (exit: Exit.Exit<CommitResult>): void => {
         license.decided = false
-        if (Exit.isSuccess(exit) && exit.value === "late") giveUpLate(commands, clock.currentTimeMillisUnsafe())
+        if (Exit.isSuccess(exit) && exit.value === "late") giveUpLate(commands, monotonicMillis(clock))
         if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
         else if (exit.value === "locked" || exit.value === "busy") refuseAll(heldRefusals[exit.value])
         else finish(exit.value === "committed")

@@ -1,7 +1,7 @@
 /** The queue of changes for the group commit, and the pauses between groups while other nodes commit. */
 import { Clock, Effect, Exit, FiberSet } from "effect"
 import { makeBatcher, type SubmitToBatch } from "../../platform/postgres/driver/Batcher.ts"
-import { makeLateCheck } from "../../platform/postgres/driver/Deadline.ts"
+import { makeLateCheck, monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { type CommitResult, exits } from "./CommitResult.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -23,7 +23,7 @@ export const makeCommitQueue = Effect.fnUntraced(function* (
 ) {
   const clock = yield* Clock.Clock
   const fork = yield* FiberSet.makeRuntime<never>()
-  const isLate = ({ deadline }: PendingChanges) => deadline <= clock.currentTimeMillisUnsafe()
+  const isLate = ({ deadline }: PendingChanges) => deadline <= monotonicMillis(clock)
   const late = { isLate, result: exits.late }
   const run = (group: ReadonlyArray<PendingChanges>) => {
     const started = clock.monotonicTimeNanosUnsafe()
@@ -66,7 +66,7 @@ export interface Gathering {
  * another node commits in that time. If no other node commits, there is no pause.
  */
 export const makeGathering = Effect.map(Clock.Clock, (clock): Gathering => {
-  const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMillis = () => monotonicMillis(clock)
   let contendedUntil = Number.NEGATIVE_INFINITY
   let waitedMillis = 0
   let nextMillis = 0

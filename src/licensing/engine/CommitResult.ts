@@ -1,6 +1,7 @@
 /** The result of committing a license's changes, and the retries for a locked license or a busy event log. */
 import { Clock, Effect, Exit, Semaphore } from "effect"
 import type { SqlError } from "effect/sql"
+import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
 import { isConcurrentChange, isForeignKeyViolation, isLogBusy } from "../../platform/postgres/queries/Sql.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
@@ -24,7 +25,7 @@ export const exits = {
 }
 
 /** How long after a commit began to wait for a lock this node waits for one: longer than it takes to find it held again. */
-const lockWaitNanos = 1_000_000_000n
+const lockWaitMillis = 1_000
 
 export interface LockWait {
   /** A commit waits for a lock, or found one that another transaction holds. */
@@ -34,12 +35,12 @@ export interface LockWait {
 
 /** Whether commits wait for locks that others hold. */
 export const makeLockWait = Effect.map(Clock.Clock, (clock): LockWait => {
-  let until = 0n
+  let until = Number.NEGATIVE_INFINITY
   return {
     begin: () => {
-      until = clock.monotonicTimeNanosUnsafe() + lockWaitNanos
+      until = monotonicMillis(clock) + lockWaitMillis
     },
-    isRecent: () => clock.monotonicTimeNanosUnsafe() < until
+    isRecent: () => monotonicMillis(clock) < until
   }
 })
 
@@ -56,9 +57,10 @@ export const makeLockedRetry = Effect.fnUntraced(function* (
   lockWait: LockWait
 ) {
   const alone = yield* Semaphore.make(1)
+  const clock = yield* Clock.Clock
   return Effect.fnUntraced(function* (pending: PendingChanges) {
-    const until = (yield* Clock.currentTimeMillis) + lockedMillisMax
-    const isOver = Effect.map(Clock.currentTimeMillis, (now) => now >= until)
+    const until = monotonicMillis(clock) + lockedMillisMax
+    const isOver = Effect.sync(() => monotonicMillis(clock) >= until)
     let last = exits.locked
     const unlessOver = Effect.flatMap(isOver, (over) => (over ? Effect.succeed(last) : attempt(pending)))
     while (true) {
@@ -83,8 +85,8 @@ export const makeWhileLogBusy = Effect.map(Clock.Clock, (clock) => {
   let isGivenUp = false
   return <A>(commit: Effect.Effect<A, SqlError.SqlError>) =>
     Effect.suspend(() => {
-      const until = clock.currentTimeMillisUnsafe() + (isGivenUp ? 0 : busyMillisMax)
-      const isPatient = (error: SqlError.SqlError) => isLogBusy(error) && clock.currentTimeMillisUnsafe() < until
+      const until = monotonicMillis(clock) + (isGivenUp ? 0 : busyMillisMax)
+      const isPatient = (error: SqlError.SqlError) => isLogBusy(error) && monotonicMillis(clock) < until
       return Effect.retry(commit, { while: isPatient, times: busyAttemptsMax - 1 })
     }).pipe(
       Effect.tapError((error) => Effect.sync(() => (isGivenUp = isLogBusy(error)))),

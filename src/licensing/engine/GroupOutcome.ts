@@ -2,6 +2,7 @@
 import { Clock, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { EventLog } from "../../ledger/events/EventLog.ts"
+import { asCommitError } from "../../platform/postgres/driver/Session.ts"
 import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
 import { type Epoch, type JournalKind, journalKinds } from "./Epoch.ts"
@@ -37,7 +38,8 @@ export const makeKnownOutcomes = Effect.gen(function* () {
       const groupId = next()
       return Effect.catch(write(groupId), (error) => {
         if (error.reason._tag !== "ConnectionError") return Effect.fail(error)
-        return Effect.flatMap(wasCommitted(sql, groupId, next), (committed) =>
+        const outcome = Effect.catch(wasCommitted(sql, groupId, next), () => Effect.die(asCommitError(error)))
+        return Effect.flatMap(outcome, (committed) =>
           committed ? Effect.sync(() => deliveriesQueued.openUnsafe()) : Effect.fail(error)
         )
       })
@@ -57,7 +59,7 @@ const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGrou
         return committed
       })
     )
-  ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }), Effect.orDie)
+  ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }))
 
 /**
  * Retires an epoch: when this returns, its commits can be read, and it has no further commits. Each journal's row is

@@ -5,18 +5,18 @@
  * An actor is a map entry without a fiber or a timer. An unused actor is evicted, and the next command loads the
  * license again.
  */
-import { Clock, Context, Effect, Exit, identity, Layer, Schedule } from "effect"
+import { Cause, Clock, Context, Effect, Exit, identity, Layer, Option, Schedule } from "effect"
 import { CurrentActor } from "../../access/CurrentActor.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { StoredResponse } from "../../contract/api/StoredResponse.ts"
-import { Deadline, makeLateCheck, RequestTimeout } from "../../platform/postgres/driver/Deadline.ts"
+import { Deadline, makeLateCheck, monotonicMillis, RequestTimeout } from "../../platform/postgres/driver/Deadline.ts"
 import { sampledSpan, Traces } from "../../platform/telemetry/Traces.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import { makeActorBatches } from "./ActorBatches.ts"
 import { ActorTable } from "./ActorTable.ts"
-import { type PendingCommand, pendingCommand, type Signs, traceCommand } from "./PendingCommand.ts"
+import { type PendingCommand, pendingCommand, type Signs, traceCommand, unknownOutcome } from "./PendingCommand.ts"
 
 /** Pending commands of one license; further ones are answered with 503. */
 const mailboxMax = 1024
@@ -66,7 +66,7 @@ export class LicenseActors extends Context.Service<
       const timeoutMillis = yield* RequestTimeout
       const traces = yield* Traces
       const actors = new ActorTable()
-      const startLateCheck = yield* makeLateCheck(() => actors.giveUpLate(clock.currentTimeMillisUnsafe()))
+      const startLateCheck = yield* makeLateCheck(() => actors.giveUpLate(monotonicMillis(clock), timeoutMillis))
       const evictIdle = Effect.sync(() => actors.evictIdle(clock.currentTimeMillisUnsafe()))
       yield* Effect.forkScoped(Effect.repeat(evictIdle, Schedule.spaced("10 seconds")))
 
@@ -78,7 +78,7 @@ export class LicenseActors extends Context.Service<
           command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
           return
         }
-        command.deadline ??= clock.currentTimeMillisUnsafe() + timeoutMillis
+        command.deadline ??= monotonicMillis(clock) + timeoutMillis
         actor.mailbox.push(command)
         startLateCheck()
         if (!actor.running) startBatches(actor)
@@ -140,15 +140,21 @@ const askThrough =
       return release(answered)
     })
 
-/** The actor refuses late commands. A refused request can time out again afterwards. */
+/**
+ * The actor gives the command up, or reports its outcome. A refused request may be given up again afterwards, unless it is not known
+ * whether it was carried out.
+ */
 const decidedByActor = (deadline: Deadline | undefined) => {
   if (deadline !== undefined) deadline.committing = true
   return <A, E, R>(asked: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     deadline === undefined
       ? asked
-      : Effect.onError(asked, () =>
+      : Effect.onError(asked, (cause) =>
           Effect.sync(() => {
-            deadline.committing = false
+            deadline.committing = isUnknown(cause)
           })
         )
 }
+
+const isUnknown = (cause: Cause.Cause<unknown>): boolean =>
+  Option.getOrUndefined(Cause.findErrorOption(cause)) === unknownOutcome

@@ -21,7 +21,7 @@ export interface PendingCommand {
   readonly committed?: () => void
   /** Set if `begin` signs the reply with this nonce. Then another node may decide the command and sign its reply. */
   readonly signs?: Signs | undefined
-  /** The command is refused at this instant unless its decision was submitted. Set when it enters the mailbox. */
+  /** When the command is given up unless its decision was submitted, in monotonic milliseconds; set when it enters the mailbox. */
   deadline?: number
   /** The span of a sampled request; in the mailbox, that of the command. */
   span?: Tracer.Span | undefined
@@ -37,12 +37,18 @@ const tooLate = refuse("NOT_READY", "The request was not decided in time, and no
 
 export const isLate = ({ deadline = Number.POSITIVE_INFINITY }: PendingCommand, now: number): boolean => deadline <= now
 
-/** Refuses the commands whose deadline has passed. */
-export const giveUpLate = (commands: ReadonlyArray<PendingCommand>, now: number): void => {
+/** Of a command whose commit began. */
+export const unknownOutcome = refuse(
+  "NOT_READY",
+  "The database did not answer in time, so it is not known whether the request was carried out: send it again."
+)
+
+/** Answers the commands whose deadline has passed. */
+export const giveUpLate = (commands: ReadonlyArray<PendingCommand>, now: number, refusal = tooLate): void => {
   for (const command of commands) {
     if (command.givenUp === true || !isLate(command, now)) continue
     command.givenUp = true
-    command.resume(Exit.fail(tooLate))
+    command.resume(Exit.fail(refusal))
   }
 }
 

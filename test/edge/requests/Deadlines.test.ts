@@ -1,6 +1,6 @@
 /** Requests while the database hangs: they are answered at their deadline, and what was given up is not done later. */
 import { assert, it, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Latch, Layer } from "effect"
+import { Clock, Duration, Effect, Fiber, Latch, Layer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
@@ -10,6 +10,7 @@ import { DatabaseProxy } from "../../support/database/Database.ts"
 import { assertAnswered, assertRefused, hold, untilReady } from "../../support/http/Http.ts"
 import { makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { day } from "../../support/rules/Licenses.ts"
 
 // Long enough for a request to a database that answers, on a busy machine.
 const timeoutMillis = 3_000
@@ -81,7 +82,10 @@ layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the datab
       const counted = answers.filter(({ timed: [, { status }] }) => status === 200).length
       const [row] = yield* sql<{ count: number }>`
         SELECT count(*) AS count FROM usage_ledger WHERE event_id LIKE 'during-%'`
-      assert.strictEqual(row?.count, counted)
+      // On a busy machine a commit that was sent is waited for too short.
+      const unknown = answers.filter(({ timed: [, { text }] }) => text.includes("it is not known")).length
+      assert.isAtLeast(row!.count, counted)
+      assert.isAtMost(row!.count, counted + unknown)
       assert.isAtMost(counted, 3)
     })
   )
@@ -172,4 +176,22 @@ it.effect(
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* Fiber.join(after))._tag, "Failure")
     })
+)
+
+it.effect("A jump of the time of day neither ends nor prolongs a request", () =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    let offset = 0
+    const jumping = { ...clock, currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + offset }
+    const underDeadline = yield* Effect.provideService(makeDeadlines, Clock.Clock, jumping)
+    const request = HttpServerRequest.fromWeb(new Request("http://localhost/health"))
+    const hanging = Effect.provideService(underDeadline(Effect.never), HttpServerRequest.HttpServerRequest, request)
+    const running = yield* Effect.forkChild(hanging, { startImmediately: true })
+    offset = day
+    yield* TestClock.adjust("9 seconds")
+    assert.isUndefined(running.pollUnsafe())
+    offset = -day
+    yield* TestClock.adjust("2 seconds")
+    assert.isDefined(running.pollUnsafe())
+  })
 )

@@ -46,9 +46,13 @@ export class Database extends Context.Service<
   )
 
   /** The clients of a database with every table and no rows. */
-  static readonly layer: Layer.Layer<Database | Postgres | SqlClient.SqlClient> = Layer.unwrap(
-    Effect.map(Database, ({ url }) => Layer.orDie(Postgres.layer({ url, maxConnections: 8 })))
-  ).pipe(Layer.provideMerge(Database.layerUrl), Layer.provideMerge(layerPatient))
+  static readonly layer = Database.clientsOver(Database.layerUrl)
+
+  static clientsOver<A>(database: Layer.Layer<A | Database>) {
+    return Layer.unwrap(
+      Effect.map(Database, ({ url }) => Layer.orDie(Postgres.layer({ url, maxConnections: 8 })))
+    ).pipe(Layer.provideMerge(database), Layer.provideMerge(layerPatient))
+  }
 }
 
 export class DatabaseProxy extends Context.Service<
@@ -64,6 +68,9 @@ export class DatabaseProxy extends Context.Service<
 >()("licensing/test/DatabaseProxy") {
   /** A new database behind the proxy. */
   static readonly layer = DatabaseProxy.layerOf(Database.layerUrl)
+
+  /** The same with its clients. */
+  static readonly layerClients = Database.clientsOver(DatabaseProxy.layer)
 
   /** A database without tables behind the proxy. */
   static readonly layerEmpty = DatabaseProxy.layerOf(Database.layerUrlEmpty)

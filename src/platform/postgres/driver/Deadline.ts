@@ -2,12 +2,15 @@
  * The time limit of requests. A request is abandoned at its deadline, unless its commit has begun: then its outcome is reported. What
  * must stay true: a request that is reported as abandoned changes nothing.
  */
-import { Context, Effect, FiberSet } from "effect"
+import { type Clock, Context, Effect, FiberSet } from "effect"
 
 /** Milliseconds from a request's arrival to its deadline. */
 export const RequestTimeout = Context.Reference("licensing/platform/postgres/driver/RequestTimeout", {
   defaultValue: () => 10_000
 })
+
+/** For deadlines and other waits: the time of day jumps when it is set. */
+export const monotonicMillis = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
 
 export interface Deadline {
   /** The outcome is being decided: by a commit, a license's actor, or a step with its own time limit. */

@@ -86,7 +86,7 @@ export const commit = (connection: SqlConnection.Connection): Effect.Effect<void
   })
 
 /** If the connection is lost during a COMMIT, the transaction may be committed or not. */
-const asCommitError = (error: SqlError.SqlError): SqlError.SqlError => {
+export const asCommitError = (error: SqlError.SqlError): SqlError.SqlError => {
   const { _tag, cause, message = "" } = error.reason
   return _tag === "ConnectionError"
     ? new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause, message, operation: commitOperation }) })

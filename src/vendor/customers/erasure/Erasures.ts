@@ -14,6 +14,7 @@ import { RequestContext } from "../../../contract/api/RequestContext.ts"
 import { formatTimestamp } from "../../../contract/api/Timestamp.ts"
 import type { AuditActorType } from "../../../ledger/events/Event.ts"
 import { EventLog } from "../../../ledger/events/EventLog.ts"
+import { monotonicMillis } from "../../../platform/postgres/driver/Deadline.ts"
 import { columns, instant, int8 } from "../../../platform/postgres/driver/Parameters.ts"
 import { retryTransaction } from "../../../platform/postgres/driver/Transactions.ts"
 import { nextRevision } from "../../../platform/postgres/queries/Revision.ts"
@@ -56,6 +57,7 @@ export class Erasures extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const workers = yield* Effect.serviceOption(Workers)
       const wake = Option.match(workers, { onNone: () => Effect.void, onSome: ({ wake }) => wake(erasureWorker) })
+      const clock = yield* Clock.Clock
       const begin = yield* makeBegin
       const step = yield* makeStep
 
@@ -65,8 +67,8 @@ export class Erasures extends Context.Service<
       })
 
       const finish = Effect.fnUntraced(function* (id: string) {
-        const until = (yield* Clock.currentTimeMillis) + waitMillisMax
-        while ((yield* Clock.currentTimeMillis) < until && (yield* step(id)));
+        const until = monotonicMillis(clock) + waitMillisMax
+        while (monotonicMillis(clock) < until && (yield* step(id)));
       })
 
       const erase = Effect.fn("Erasures.erase")(function* (id: string) {
