@@ -101,5 +101,8 @@ export const Signature = Schema.Struct({
   alg: Schema.Literal("Ed25519"),
   kid: Schema.String,
   value: Schema.String.annotate({ description: "Base64 of the 64 signature bytes." })
-}).annotate({ identifier: "Signature" })
+}).annotate({
+  identifier: "Signature",
+  description: "The Ed25519 signature of the bytes of `data`, or of `error` in a refusal."
+})
 export type Signature = typeof Signature.Type

@@ -2,7 +2,6 @@
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
 import { fieldDescriptions, nounOf, parameterDescriptions } from "./FieldDescriptions.ts"
-import { schemaDescriptions } from "./SchemaDescriptions.ts"
 import { nameOf } from "./Schemas.ts"
 
 type Json = JsonSchema.JsonSchema
@@ -10,12 +9,7 @@ type Definitions = JsonSchema.Definitions
 
 /** The schemas with a description for each field; a field that is another schema has that one's. */
 export const withFieldDescriptions = (schemas: Definitions): Definitions =>
-  Object.fromEntries(
-    Object.entries(schemas).map(([name, schema]) => {
-      const description = schemaDescriptions[name]
-      return [name, { ...(description && { description }), ...(described(schema, name) as Json) }]
-    })
-  )
+  Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, described(schema, name) as Json]))
 
 /** `owner`: the name of the schema that the value is part of. */
 const described = (value: unknown, owner: string): unknown => {

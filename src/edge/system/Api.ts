@@ -24,7 +24,8 @@ export class SystemApi extends HttpApiGroup.make("system")
 
 /** The service runs. */
 const Liveness = Schema.Struct({ status: Schema.Literal("ok").annotate({ description: "Always ok." }) }).annotate({
-  identifier: "Liveness"
+  identifier: "Liveness",
+  description: "The process responds."
 })
 
 const check = Schema.Literal("ok")
@@ -33,7 +34,7 @@ const check = Schema.Literal("ok")
 export const Readiness = Schema.Struct({
   status: Schema.Literal("ready").annotate({ description: "ready, or the response is 503." }),
   checks: Schema.Struct({ database: check, migrations: check, signing_key: check, workers: check, shutdown: check })
-}).annotate({ identifier: "Readiness" })
+}).annotate({ identifier: "Readiness", description: "Whether the service can take requests." })
 export type Readiness = typeof Readiness.Type
 
 export class ProbesApi extends HttpApiGroup.make("probes")

@@ -21,7 +21,10 @@ export const ActivitySource = Schema.Literals(["runtime", "management", "system"
 })
 export type ActivitySource = typeof ActivitySource.Type
 
-const ResultClass = Schema.Literals(resultClasses).annotate({ identifier: "ActivityResultClass" })
+const ResultClass = Schema.Literals(resultClasses).annotate({
+  identifier: "ActivityResultClass",
+  description: "How it ended."
+})
 
 const id = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
 

@@ -36,7 +36,10 @@ export const OpsSummary = Schema.Struct({
   customers: Count,
   event_sequence: Count.annotate({ description: "Sequence number of the newest event." }),
   workers: Schema.Array(WorkerState).annotate({ description: "The workers of the node that responds." })
-}).annotate({ identifier: "OpsSummary" })
+}).annotate({
+  identifier: "OpsSummary",
+  description: "How many records there are, and how the background workers are."
+})
 export type OpsSummary = typeof OpsSummary.Type
 
 const codes = Object.keys(statuses) as ReadonlyArray<keyof typeof statuses>
@@ -53,5 +56,5 @@ export const OpsErrors = Schema.Struct({
     }).annotate({ identifier: "OpsError" })
   ).annotate({ description: "The last requests that failed inside the service, newest first. The log has the cause." }),
   counts: Schema.Record(Schema.String, Count).annotate({ description: "Refused requests by error code." })
-}).annotate({ identifier: "OpsErrors" })
+}).annotate({ identifier: "OpsErrors", description: "Recent errors of the service, and their counts." })
 export type OpsErrors = typeof OpsErrors.Type

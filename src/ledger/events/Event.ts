@@ -4,7 +4,9 @@ import { PositiveCount } from "../../contract/api/Int64.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 
 export const AuditActorType = Schema.Literals(["api_key", "license", "oidc_subject", "system"]).annotate({
-  identifier: "AuditActorType"
+  identifier: "AuditActorType",
+  description:
+    "Who did it: an API key, a licensed application, a person with an account at the OIDC provider, the service."
 })
 export type AuditActorType = typeof AuditActorType.Type
 

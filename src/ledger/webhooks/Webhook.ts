@@ -44,7 +44,7 @@ export const WebhookEndpoint = Schema.Struct({
   created_at: Timestamp,
   updated_at: Timestamp,
   last_delivery_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the last successful delivery." }))
-}).annotate({ identifier: "WebhookEndpoint" })
+}).annotate({ identifier: "WebhookEndpoint", description: "An address that receives events." })
 export type WebhookEndpoint = typeof WebhookEndpoint.Type
 
 export const webhookSorts = { created_at: "instant" } as const
@@ -76,5 +76,8 @@ export const WebhookEndpointUpdate = Schema.Struct({
 export const WebhookEndpointWithSecret = Schema.Struct({
   webhook: WebhookEndpoint,
   secret: Schema.String.annotate({ description: "The full secret. No other response contains it: store it." })
-}).annotate({ identifier: "WebhookEndpointWithSecret" })
+}).annotate({
+  identifier: "WebhookEndpointWithSecret",
+  description: "A webhook endpoint with its secret, which only this response shows."
+})
 export type WebhookEndpointWithSecret = typeof WebhookEndpointWithSecret.Type

@@ -49,6 +49,9 @@ export const WebhookHealth = Schema.Struct({
   deliveries: Schema.Struct(Deliveries).annotate({ description: "pending and retrying: of active endpoints only." }),
   ...times,
   per_endpoint: Schema.Array(WebhookEndpointHealth).annotate({ description: "Newest first, at most 1,000." })
-}).annotate({ identifier: "WebhookHealth" })
+}).annotate({
+  identifier: "WebhookHealth",
+  description: "How deliveries to webhook endpoints go: how many are pending, delivered and failed."
+})
 export type WebhookHealth = typeof WebhookHealth.Type
 export type WebhookEndpointHealth = typeof WebhookEndpointHealth.Type

@@ -4,12 +4,14 @@ import { Metadata } from "../../contract/api/Metadata.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 
 export const DeviceStatus = Schema.Literals(["active", "deactivated", "blacklisted", "reset", "expired"]).annotate({
-  identifier: "DeviceStatus"
+  identifier: "DeviceStatus",
+  description: "The state of the device; only an active one uses an activation."
 })
 export type DeviceStatus = typeof DeviceStatus.Type
 
 export const DeviceBindingKind = Schema.Literals(["hardware", "container"]).annotate({
-  identifier: "DeviceBindingKind"
+  identifier: "DeviceBindingKind",
+  description: "What identifies the device: the fingerprint of hardware, or the ids of a container."
 })
 export type DeviceBindingKind = typeof DeviceBindingKind.Type
 
@@ -35,7 +37,7 @@ export const Device = Schema.Struct({
   namespace: Schema.optionalKey(Schema.String),
   pod_name: Schema.optionalKey(Schema.String),
   last_validated_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "Device" })
+}).annotate({ identifier: "Device", description: "A machine or container that has activated a license." })
 export type Device = typeof Device.Type
 
 export const deviceSorts = { created_at: "instant" } as const

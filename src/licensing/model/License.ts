@@ -11,7 +11,8 @@ import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
 import { Product } from "../../vendor/products/Product.ts"
 
 export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
-  identifier: "LicenseStatus"
+  identifier: "LicenseStatus",
+  description: "The state of the license."
 })
 export type LicenseStatus = typeof LicenseStatus.Type
 
@@ -75,7 +76,7 @@ export const License = Schema.Struct({
       customer: Schema.optionalKey(Customer)
     }).annotate({ description: "With expand: the records that the license names." })
   )
-}).annotate({ identifier: "License" })
+}).annotate({ identifier: "License", description: "A license, without its key." })
 export type License = typeof License.Type
 
 export const licenseSorts = { created_at: "instant", expires_at: "instant" } as const
@@ -84,7 +85,7 @@ export const licenseSorts = { created_at: "instant", expires_at: "instant" } as 
 export const LicenseWithKey = Schema.Struct({
   license: License,
   license_key: Schema.String.annotate({ description: "The full key. It is shown only here: store it." })
-}).annotate({ identifier: "LicenseWithKey" })
+}).annotate({ identifier: "LicenseWithKey", description: "A license with its key, which only this response shows." })
 
 export const LicenseFeatureAssign = Schema.Struct({
   feature_id: Reference,
@@ -143,7 +144,10 @@ export const LicenseBatch = Schema.Struct({
 
 export const LicensesWithKeys = Schema.Struct({
   licenses: Schema.Array(LicenseWithKey).annotate({ description: "In the order of the request." })
-}).annotate({ identifier: "LicensesWithKeys" })
+}).annotate({
+  identifier: "LicensesWithKeys",
+  description: "Licenses with their keys, which only this response shows."
+})
 
 export const LicenseUpdate = Schema.Struct({
   customer_email: Schema.optionalKey(Schema.NullOr(Email)),
@@ -232,7 +236,7 @@ export const LicenseFeature = Schema.Struct({
   max_consumptions: Schema.optionalKey(Count),
   remaining: Schema.optionalKey(Count),
   expires_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "LicenseFeature" })
+}).annotate({ identifier: "LicenseFeature", description: "A feature that a license has, with its quota." })
 export type LicenseFeature = typeof LicenseFeature.Type
 
 export const LicenseUsageReset = Schema.Struct({

@@ -21,7 +21,10 @@ const VersionEligibility = Schema.Struct({
   enforced: Schema.Boolean.annotate({ description: "False if the product has no version catalog." }),
   released_at: Schema.optionalKey(Timestamp),
   eligible_through: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "VersionEligibility" })
+}).annotate({
+  identifier: "VersionEligibility",
+  description: "Whether the license covers the version of the application."
+})
 
 /** What every signed payload contains. `kind` keeps one payload from passing for another. */
 const commonOf = <const Kind extends string>(kind: Kind) => ({
@@ -55,16 +58,20 @@ const entitlement = {
 }
 
 export const EntitlementPayload = Schema.Struct({ ...commonOf("entitlement"), ...entitlement }).annotate({
-  identifier: "Entitlement"
+  identifier: "Entitlement",
+  description: "What the device may use now."
 })
 
 export const TrialPayload = Schema.Struct({
   ...commonOf("entitlement"),
   ...entitlement,
   license_key: Schema.String.annotate({ description: "The trial's license key. It is shown only here: store it." })
-}).annotate({ identifier: "TrialEntitlement" })
+}).annotate({ identifier: "TrialEntitlement", description: "What the trial allows." })
 
-export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annotate({ identifier: "Deactivation" })
+export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annotate({
+  identifier: "Deactivation",
+  description: "The device has given back its activation."
+})
 
 const leaseEnd = Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
 
@@ -76,7 +83,7 @@ export const FloatingCheckoutPayload = Schema.Struct({
   lease_expires_at: leaseEnd,
   features,
   version_eligibility: Schema.optionalKey(VersionEligibility)
-}).annotate({ identifier: "FloatingCheckout" })
+}).annotate({ identifier: "FloatingCheckout", description: "The floating seat that was taken, with its lease token." })
 
 export const FloatingLeasePayload = Schema.Struct({
   ...commonOf("floating_lease"),
@@ -86,7 +93,7 @@ export const FloatingLeasePayload = Schema.Struct({
   ),
   features: Schema.optionalKey(features),
   version_eligibility: Schema.optionalKey(VersionEligibility)
-}).annotate({ identifier: "FloatingLease" })
+}).annotate({ identifier: "FloatingLease", description: "The lease of a floating seat." })
 
 /** The signed content of an offline envelope. */
 export const OfflineEntitlementPayload = Schema.Struct({
@@ -108,7 +115,10 @@ export const OfflineEnvelopePayload = Schema.Struct({
   salt: Schema.String.annotate({ description: "HKDF salt, 32 bytes." }),
   nonce: Schema.String.annotate({ description: "AES-GCM nonce, 12 bytes." }),
   ciphertext: Schema.String.annotate({ description: "The encrypted signed payload, its 16-byte tag at the end." })
-}).annotate({ identifier: "OfflineEnvelope" })
+}).annotate({
+  identifier: "OfflineEnvelope",
+  description: "An encrypted, signed entitlement for a device without a network."
+})
 
 /** The signed form: JSON values, timestamps as text. Fields without a value are omitted. */
 export type Entitlement = typeof EntitlementPayload.Encoded

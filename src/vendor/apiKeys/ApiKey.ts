@@ -52,7 +52,7 @@ export const ApiKey = Schema.Struct({
   created_at: Timestamp,
   expires_at: Schema.optionalKey(Timestamp),
   last_used_at: Schema.optionalKey(Timestamp.annotate({ description: "Exact to a minute." }))
-}).annotate({ identifier: "ApiKey" })
+}).annotate({ identifier: "ApiKey", description: "A token of the management API, without its text." })
 export type ApiKey = typeof ApiKey.Type
 
 export const apiKeySorts = { created_at: "instant" } as const
@@ -88,5 +88,8 @@ export const ApiKeyUpdate = Schema.Struct({
 export const ApiKeyWithToken = Schema.Struct({
   api_key: ApiKey,
   token: Schema.String.annotate({ description: "The full token. It is shown only here: store it." })
-}).annotate({ identifier: "ApiKeyWithToken" })
+}).annotate({
+  identifier: "ApiKeyWithToken",
+  description: "An API key with its token, which only this response shows."
+})
 export type ApiKeyWithToken = typeof ApiKeyWithToken.Type

@@ -7,7 +7,8 @@ import { expandedCustomer, Link } from "./PurchaseLink.ts"
 import { External } from "./Subscription.ts"
 
 export const OrderStatus = Schema.Literals(["pending", "paid", "fulfilled", "canceled", "refunded"]).annotate({
-  identifier: "OrderStatus"
+  identifier: "OrderStatus",
+  description: "The state of the order in the other system."
 })
 export type OrderStatus = typeof OrderStatus.Type
 
@@ -25,7 +26,7 @@ export const Order = Schema.Struct({
   period_start: Schema.optionalKey(Timestamp),
   period_end: Schema.optionalKey(Timestamp),
   ...expandedCustomer
-}).annotate({ identifier: "Order" })
+}).annotate({ identifier: "Order", description: "An order of another system, as it was recorded." })
 export type Order = typeof Order.Type
 
 const bothEnds = "Only together with the other end of the period."

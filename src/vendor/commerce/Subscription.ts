@@ -6,7 +6,8 @@ import { Timestamp } from "../../contract/api/Timestamp.ts"
 import { expandedCustomer, Link } from "./PurchaseLink.ts"
 
 export const SubscriptionStatus = Schema.Literals(["trialing", "active", "past_due", "paused", "canceled"]).annotate({
-  identifier: "SubscriptionStatus"
+  identifier: "SubscriptionStatus",
+  description: "The state of the subscription in the other system."
 })
 export type SubscriptionStatus = typeof SubscriptionStatus.Type
 
@@ -29,7 +30,7 @@ export const Subscription = Schema.Struct({
   canceled_at: Schema.optionalKey(Timestamp),
   observed_at: Schema.optionalKey(Timestamp),
   ...expandedCustomer
-}).annotate({ identifier: "Subscription" })
+}).annotate({ identifier: "Subscription", description: "A subscription of another system, as it was recorded." })
 export type Subscription = typeof Subscription.Type
 
 export const subscriptionSorts = { created_at: "instant", current_period_end: "instant" } as const

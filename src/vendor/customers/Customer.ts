@@ -13,7 +13,7 @@ export const Customer = Schema.Struct({
   updated_at: Timestamp,
   email: Schema.optionalKey(Schema.String),
   erased_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "Customer" })
+}).annotate({ identifier: "Customer", description: "Somebody who owns licenses." })
 export type Customer = typeof Customer.Type
 
 export const customerSorts = { created_at: "instant", code: "text", name: "text" } as const

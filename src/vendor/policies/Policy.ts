@@ -12,7 +12,8 @@ export const LicenseType = Schema.Literals([
   "trial",
   "consumption"
 ]).annotate({
-  identifier: "LicenseType"
+  identifier: "LicenseType",
+  description: "How long licenses last, and whether they can be renewed."
 })
 export type LicenseType = typeof LicenseType.Type
 
@@ -81,7 +82,7 @@ export const Policy = Schema.Struct({
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({ identifier: "Policy" })
+}).annotate({ identifier: "Policy", description: "The rules of the licenses that are issued with it." })
 export type Policy = typeof Policy.Type
 
 const optionalRules = {

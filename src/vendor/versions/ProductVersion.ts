@@ -12,7 +12,7 @@ export const ProductVersion = Schema.Struct({
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({ identifier: "ProductVersion" })
+}).annotate({ identifier: "ProductVersion", description: "A released version of a product." })
 export type ProductVersion = typeof ProductVersion.Type
 
 export const versionSorts = { created_at: "instant", released_at: "instant" } as const

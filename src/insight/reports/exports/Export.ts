@@ -4,7 +4,10 @@ import { Count } from "../../../contract/api/Int64.ts"
 import { Timestamp } from "../../../contract/api/Timestamp.ts"
 import { ReportKind } from "../model/Filter.ts"
 
-export const ReportExportFormat = Schema.Literals(["json", "csv", "pdf"]).annotate({ identifier: "ReportExportFormat" })
+export const ReportExportFormat = Schema.Literals(["json", "csv", "pdf"]).annotate({
+  identifier: "ReportExportFormat",
+  description: "The format of the file."
+})
 export type ReportExportFormat = typeof ReportExportFormat.Type
 
 const Filters = Schema.Record(Schema.String, Schema.Json).annotate({
@@ -43,7 +46,7 @@ export const ReportExport = Schema.Struct({
   size_bytes: Schema.optionalKey(Count),
   failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." })),
   erased_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "ReportExportMetadata" })
+}).annotate({ identifier: "ReportExportMetadata", description: "A report export and the state of its file." })
 export type ReportExport = typeof ReportExport.Type
 
 /** A stored export; its download address depends on the request. */

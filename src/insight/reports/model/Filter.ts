@@ -13,7 +13,7 @@ export const ReportKind = Schema.Literals([
   "license-audit",
   "customer-summary",
   "subscription-settlement"
-]).annotate({ identifier: "ReportKind" })
+]).annotate({ identifier: "ReportKind", description: "What the report is about." })
 export type ReportKind = typeof ReportKind.Type
 
 /** The fields by which usage can be grouped. */
@@ -28,7 +28,8 @@ export const groupings = [
 export type Grouping = (typeof groupings)[number]
 
 export const UsageAction = Schema.Literals(["consume", "reset", "top_up", "set_limit"]).annotate({
-  identifier: "UsageAction"
+  identifier: "UsageAction",
+  description: "What changed the counter."
 })
 
 const GroupBy = Schema.String.annotate({

@@ -47,5 +47,5 @@ export const Overview = Schema.Struct({
   product_id: Schema.optionalKey(Schema.String),
   counted_from: Schema.optionalKey(Timestamp),
   buckets: Schema.Array(OverviewFigures).annotate({ description: "All of the period, the earliest first." })
-}).annotate({ identifier: "Overview" })
+}).annotate({ identifier: "Overview", description: "Figures of a period, and their course." })
 export type Overview = typeof Overview.Type

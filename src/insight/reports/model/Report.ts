@@ -52,7 +52,7 @@ export const UsageSummary = Schema.Struct({
   tz: Schema.String,
   rows: Schema.Array(UsageSummaryRow),
   totals: Schema.Struct(usage)
-}).annotate({ identifier: "UsageSummary" })
+}).annotate({ identifier: "UsageSummary", description: "Use in a period, by group and interval." })
 export type UsageSummary = typeof UsageSummary.Type
 
 export const UsageLedgerRow = Schema.Struct({
@@ -103,7 +103,10 @@ const validationCounts = {
   })
 }
 
-export const ValidationTotals = Schema.Struct(validationCounts).annotate({ identifier: "ValidationTotals" })
+export const ValidationTotals = Schema.Struct(validationCounts).annotate({
+  identifier: "ValidationTotals",
+  description: "Validations and refused ones."
+})
 export type ValidationTotals = typeof ValidationTotals.Type
 
 export const ValidationBuckets = Schema.Struct({
@@ -123,7 +126,10 @@ export const LicenseAudit = Schema.Struct({
   validations: ValidationBuckets,
   events: Schema.Array(Event).annotate({ description: "The newest first, a page of them." }),
   next_cursor: Schema.NullOr(Schema.Number.check(Schema.isInt()).annotate({ format: "int64" }))
-}).annotate({ identifier: "LicenseAudit" })
+}).annotate({
+  identifier: "LicenseAudit",
+  description: "A license with its features, use, validations and events in a period."
+})
 export type LicenseAudit = typeof LicenseAudit.Type
 
 const tally = Schema.Record(Schema.String, Count)
@@ -141,7 +147,10 @@ export const CustomerSummary = Schema.Struct({
   subscriptions: Schema.Struct({ total: Count, by_status: tally }),
   usage: Schema.Array(UsageSummaryRow).annotate({ description: "By product and feature." }),
   totals: Schema.Struct(usage)
-}).annotate({ identifier: "CustomerSummary" })
+}).annotate({
+  identifier: "CustomerSummary",
+  description: "A customer's licenses, devices, orders, subscriptions and use."
+})
 export type CustomerSummary = typeof CustomerSummary.Type
 
 export const SubscriptionSettlement = Schema.Struct({
@@ -151,7 +160,10 @@ export const SubscriptionSettlement = Schema.Struct({
   lines: Schema.Array(UsageBalance).annotate({ description: "A line for each license and feature that was used." }),
   by_feature: Schema.Array(Schema.Struct({ feature_code: Schema.optionalKey(Schema.String), ...usage })),
   totals: Schema.Struct(usage)
-}).annotate({ identifier: "SubscriptionSettlement" })
+}).annotate({
+  identifier: "SubscriptionSettlement",
+  description: "The licenses and the use that an order or a subscription paid for."
+})
 export type SubscriptionSettlement = typeof SubscriptionSettlement.Type
 
 export type Usage = Schema.Struct.Type<typeof usage>

@@ -11,5 +11,8 @@ export const CustomerErasure = Schema.Struct({
   erased_at: Schema.optionalKey(Timestamp),
   failed_attempts: Schema.optionalKey(Count),
   retry_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "CustomerErasure" })
+}).annotate({
+  identifier: "CustomerErasure",
+  description: "The progress of the erasure of a customer's personal data."
+})
 export type CustomerErasure = typeof CustomerErasure.Type
