@@ -5,7 +5,7 @@ import { formatTimestamp } from "./Timestamp.ts"
 
 export const Meta = Schema.Struct({
   request_id: Schema.String,
-  timestamp: Schema.String.annotate({ format: "date-time" })
+  timestamp: Schema.String.annotate({ format: "date-time" }).annotate({ description: "When the response was sent." })
 }).annotate({ identifier: "Meta", description: "The request's id, and when it was answered." })
 
 export const metaOf = (requestId: string, nowMillis: number): typeof Meta.Type => ({

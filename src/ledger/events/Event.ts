@@ -12,7 +12,7 @@ export type AuditActorType = typeof AuditActorType.Type
 
 export const Event = Schema.Struct({
   sequence: PositiveCount.annotate({ description: "Gapless and in commit order." }),
-  event_type: Schema.String,
+  event_type: Schema.String.annotate({ description: "What happened, such as license.created." }),
   actor_type: AuditActorType,
   actor_id: Schema.String,
   resource_type: Schema.String,

@@ -1,7 +1,7 @@
 /** The payloads that the runtime signs. */
 import { Schema } from "effect"
 import { Count } from "../../contract/api/Int64.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { LicenseType } from "../../vendor/policies/Policy.ts"
 import { DeviceBindingKind } from "./Device.ts"
 import { LicenseStatus } from "./License.ts"
@@ -9,18 +9,20 @@ import { LicenseStatus } from "./License.ts"
 const FeatureEntitlement = Schema.Struct({
   code: Schema.String,
   enabled: Schema.Boolean,
-  quota: Schema.optionalKey(Count),
-  consumed: Schema.optionalKey(Count),
+  quota: Schema.optionalKey(Count.annotate({ description: "The maximum; absent: unlimited." })),
+  consumed: Schema.optionalKey(Count.annotate({ description: "The amount consumed so far." })),
   remaining: Schema.optionalKey(Count),
-  expires_at: Schema.optionalKey(Timestamp.annotate({ description: "From then on the feature is not included." }))
+  expires_at: Schema.optionalKey(Instant("From then on the feature is not included; absent: it ends with the license."))
 }).annotate({ identifier: "FeatureEntitlement" })
 
 const VersionEligibility = Schema.Struct({
   app_version: Schema.String,
-  is_entitled: Schema.Boolean,
+  is_entitled: Schema.Boolean.annotate({ description: "Whether the license may use this version." }),
   enforced: Schema.Boolean.annotate({ description: "False if the product has no version catalog." }),
   released_at: Schema.optionalKey(Timestamp),
-  eligible_through: Schema.optionalKey(Timestamp)
+  eligible_through: Schema.optionalKey(
+    Instant("Versions released later are not entitled; absent: no version is too late.")
+  )
 }).annotate({
   identifier: "VersionEligibility",
   description: "Whether the license covers the version of the application."
@@ -44,7 +46,7 @@ const commonOf = <const Kind extends string>(kind: Kind) => ({
   }),
   expires_at: Schema.optionalKey(Timestamp),
   access_ends_at: Schema.optionalKey(
-    Timestamp.annotate({ description: "expires_at and the policy's grace after it: the license is served until then." })
+    Instant("expires_at and the policy's grace after it: the license is served until then.")
   ),
   nonce: Schema.optionalKey(Schema.String.annotate({ description: "The request's nonce, if it had one." }))
 })
@@ -73,7 +75,7 @@ export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annot
   description: "The device has given back its activation."
 })
 
-const leaseEnd = Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
+const leaseEnd = Instant("When the seat becomes free unless a heartbeat comes first.")
 
 export const FloatingCheckoutPayload = Schema.Struct({
   ...commonOf("floating_checkout"),
@@ -99,9 +101,7 @@ export const FloatingLeasePayload = Schema.Struct({
 export const OfflineEntitlementPayload = Schema.Struct({
   ...commonOf("offline"),
   ...entitlement,
-  offline_expires_at: Timestamp.annotate({
-    description: "Until when the client may work without contacting the service."
-  })
+  offline_expires_at: Instant("Until when the client may work without contacting the service.")
 }).annotate({ identifier: "OfflineEntitlement" })
 
 /**

@@ -88,7 +88,7 @@ const values = {
 }
 
 export const CustomFieldValue = Schema.Struct({
-  definition_id: Schema.String,
+  definition_id: Schema.String.annotate({ description: "The id of the custom field's definition." }),
   ...definition,
   resource_id: Schema.String,
   updated_at: Timestamp,

@@ -5,7 +5,7 @@
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import type { ProductIds } from "../../../access/CurrentActor.ts"
 import { isStorable, publishedAs, Text } from "../../../contract/api/Text.ts"
-import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { Instant } from "../../../contract/api/Timestamp.ts"
 
 export const ReportKind = Schema.Literals([
   "usage-summary",
@@ -61,8 +61,8 @@ const TimeZone = Text(64)
 const Bucket = Schema.Literals(["1h", "1d"])
 
 const period = {
-  from: Schema.optionalKey(Timestamp.annotate({ description: "The start of the period (inclusive)." })),
-  to: Schema.optionalKey(Timestamp.annotate({ description: "The end of the period (exclusive)." }))
+  from: Schema.optionalKey(Instant("The start of the period, inclusive.")),
+  to: Schema.optionalKey(Instant("The end of the period, exclusive."))
 }
 
 const FilterText = Schema.String.check(
