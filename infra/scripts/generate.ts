@@ -1,6 +1,6 @@
 /**
  * Writes the generated files that are committed: the OpenAPI document, the texts for language models, the page of states, the test
- * vectors, the database's schema, the list of files that the documentation site publishes. With `--check` it writes nothing and
+ * vectors, the database's schema, the names of the operations, the list of files that the documentation site publishes. With `--check` it writes nothing and
  * exits with 1 if a file is out of date.
  */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -11,6 +11,7 @@ import { Effect, Layer, References } from "effect"
 import { documentFiles } from "../../src/edge/documents/publishing/Documents.ts"
 import { databaseAt } from "../../src/platform/Foundation.ts"
 import { EmbeddedPostgres } from "../../src/platform/postgres/embedded/EmbeddedPostgres.ts"
+import { operationNameFiles } from "./operationNames.ts"
 import { publishedFiles } from "./pages/Files.ts"
 import { schemaText } from "./schemaText.ts"
 import { stateFiles } from "./states.ts"
@@ -46,6 +47,7 @@ const readIfPresent = (path: string): string | undefined => {
 
 const files = {
   ...documentFiles(),
+  ...operationNameFiles(),
   ...stateFiles(),
   ...vectorFiles(),
   ...publishedFiles(root),

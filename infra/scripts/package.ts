@@ -36,7 +36,7 @@ const operationTypes = (): string => {
   const [probe, config] = [join(folder, "Probe.ts"), join(folder, "tsconfig.json")]
   mkdirSync(folder, { recursive: true })
   const members = ["request: Expand<Request<Id>>", "success: Expand<Success<Id>>", `code: Refusals<Id>["code"]`]
-  const probes = Object.keys(operations).map((id) => {
+  const probes = operations.map(({ id }) => {
     const shape = members.map((member) => member.replace("Id", `"${id}"`)).join("; ")
     return `export declare const ${id}: { ${shape} }`
   })
@@ -64,7 +64,7 @@ const printedTypes = (config: string, file: string): ReadonlyArray<readonly [str
   try {
     const project = api.updateSnapshot({ openProjects: [config] }).getProject(config)!
     const source = project.program.getSourceFile(file)!
-    return Object.keys(operations).map((id) => {
+    return operations.map(({ id }) => {
       const at = source.text.indexOf(`const ${id}:`) + "const ".length
       const type = project.checker.getTypeAtPosition(file, at)
       if (type === undefined) throw new Error(`${id} has no type`)

@@ -12,4 +12,4 @@ export const Me = Schema.Struct({
     Schema.Array(Schema.String).annotate({ description: "The products that the token is for; absent: all." })
   ),
   expires_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "Me" })
+}).annotate({ identifier: "Me", description: "The token of the request and what it may do." })

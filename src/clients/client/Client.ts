@@ -110,10 +110,10 @@ type Untyped = (request: object) => Effect.Effect<unknown, HttpClientError.HttpC
 const make = Effect.fnUntraced(function* ({ attemptsMax = 4, baseUrl, timeout = "15 seconds", ...own }: ClientOptions) {
   const derived = yield* HttpApiClient.make(Api, { baseUrl, transformClient: HttpClient.tap(keep) })
   const grouped = derived as unknown as { readonly [group: string]: { readonly [endpoint: string]: Untyped } }
-  const client = Object.entries(operations).map(([id, [group, endpoint]]) => {
+  const client = operations.map(({ endpoint, group, id }) => {
     const send = grouped[group]?.[endpoint] as Untyped
     const call = (request: object = {}) =>
-      attempts({ id: id as OperationId, own, timeout, attemptsMax }, (idempotencyKey) => {
+      attempts({ id, own, timeout, attemptsMax }, (idempotencyKey) => {
         const headers = { "idempotency-key": idempotencyKey }
         return send({ query: {}, payload: {}, headers, ...request }).pipe(
           Effect.tap(keepTag),

@@ -1,133 +1,36 @@
-/**
- * The operations under their operationIds, each with its group and its name in the contract. A test compares the list with the
- * published document.
- */
-import type { HttpApi, HttpApiClient, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware } from "effect/http-api"
-import type { Api } from "../../Api.ts"
+/** The operations under their operationIds: their names, requests, results and refusals, derived from the contract. */
+import { Context } from "effect"
+import {
+  type HttpApi,
+  type HttpApiClient,
+  type HttpApiEndpoint,
+  type HttpApiGroup,
+  type HttpApiMiddleware,
+  OpenApi
+} from "effect/http-api"
+import { Api } from "../../Api.ts"
 import type { Signature } from "../../contract/api/Envelope.ts"
+import type { OperationNames } from "./OperationNames.ts"
 
-export const operations = {
-  activateLicense: ["runtime", "activate"],
-  validateLicense: ["runtime", "validate"],
-  checkLicense: ["runtime", "check"],
-  consumeLicense: ["runtime", "consume"],
-  deactivateLicense: ["runtime", "deactivate"],
-  issueOfflineLicense: ["runtime", "offline"],
-  checkoutFloatingLicense: ["runtime", "checkout"],
-  heartbeatFloatingLicense: ["runtime", "heartbeat"],
-  checkinFloatingLicense: ["runtime", "checkin"],
-  startTrial: ["runtime", "trial"],
-  listProducts: ["products", "list"],
-  createProduct: ["products", "create"],
-  getProduct: ["products", "get"],
-  updateProduct: ["products", "update"],
-  deleteProduct: ["products", "delete"],
-  listPolicies: ["policies", "list"],
-  createPolicy: ["policies", "create"],
-  getPolicy: ["policies", "get"],
-  updatePolicy: ["policies", "update"],
-  deletePolicy: ["policies", "delete"],
-  listPolicyFeatures: ["policies", "listFeatures"],
-  setPolicyFeature: ["policies", "setFeature"],
-  removePolicyFeature: ["policies", "removeFeature"],
-  listFeatures: ["features", "list"],
-  createFeature: ["features", "create"],
-  getFeature: ["features", "get"],
-  updateFeature: ["features", "update"],
-  deleteFeature: ["features", "delete"],
-  listCustomers: ["customers", "list"],
-  createCustomer: ["customers", "create"],
-  getCustomer: ["customers", "get"],
-  updateCustomer: ["customers", "update"],
-  deleteCustomer: ["customers", "delete"],
-  eraseCustomer: ["customers", "erase"],
-  listApiKeys: ["api-keys", "list"],
-  createApiKey: ["api-keys", "create"],
-  getApiKey: ["api-keys", "get"],
-  updateApiKey: ["api-keys", "update"],
-  deleteApiKey: ["api-keys", "delete"],
-  getMe: ["me", "get"],
-  listEvents: ["events", "list"],
-  getWebhookHealth: ["ops", "webhookHealth"],
-  getOpsSummary: ["ops", "summary"],
-  getOpsErrors: ["ops", "errors"],
-  listActivities: ["activities", "list"],
-  getUsageSummary: ["reports", "usageSummary"],
-  listUsageLedger: ["reports", "usageLedger"],
-  getLicenseAudit: ["reports", "licenseAudit"],
-  getCustomerSummary: ["reports", "customerSummary"],
-  getSubscriptionSettlement: ["reports", "settlement"],
-  getOverview: ["reports", "overview"],
-  createReportExport: ["reports", "createExport"],
-  getReportExport: ["reports", "getExport"],
-  listReportExports: ["reports", "listExports"],
-  downloadReportExport: ["reports", "downloadExport"],
-  listWebhooks: ["webhooks", "list"],
-  createWebhook: ["webhooks", "create"],
-  getWebhook: ["webhooks", "get"],
-  updateWebhook: ["webhooks", "update"],
-  deleteWebhook: ["webhooks", "delete"],
-  listLicenses: ["licenses", "list"],
-  createLicense: ["licenses", "create"],
-  createLicenseBatch: ["licenses", "createBatch"],
-  getLicense: ["licenses", "get"],
-  updateLicense: ["licenses", "update"],
-  suspendLicense: ["licenses", "suspend"],
-  reinstateLicense: ["licenses", "reinstate"],
-  revokeLicense: ["licenses", "revoke"],
-  renewLicense: ["licenses", "renew"],
-  transferLicense: ["licenses", "transfer"],
-  changeLicensePolicy: ["licenses", "changePolicy"],
-  rotateLicenseKey: ["licenses", "rotateKey"],
-  resetLicenseUsage: ["licenses", "resetUsage"],
-  listLicenseLeases: ["licenses", "listLeases"],
-  diagnoseLicense: ["licenses", "diagnose"],
-  listLicenseFeatures: ["licenses", "listFeatures"],
-  assignLicenseFeature: ["licenses", "assignFeature"],
-  removeLicenseFeature: ["licenses", "removeFeature"],
-  search: ["search", "search"],
-  listAllDevices: ["devices", "listAll"],
-  listDevices: ["devices", "list"],
-  getDevice: ["devices", "get"],
-  resetDevice: ["devices", "reset"],
-  blacklistDevice: ["devices", "blacklist"],
-  unblacklistDevice: ["devices", "unblacklist"],
-  listOrders: ["commerce", "listOrders"],
-  createOrder: ["commerce", "createOrder"],
-  getOrder: ["commerce", "getOrder"],
-  updateOrder: ["commerce", "updateOrder"],
-  listSubscriptions: ["commerce", "listSubscriptions"],
-  createSubscription: ["commerce", "createSubscription"],
-  getSubscription: ["commerce", "getSubscription"],
-  updateSubscription: ["commerce", "updateSubscription"],
-  listCustomFields: ["custom-fields", "list"],
-  createCustomField: ["custom-fields", "create"],
-  getCustomField: ["custom-fields", "get"],
-  updateCustomField: ["custom-fields", "update"],
-  deleteCustomField: ["custom-fields", "delete"],
-  listLicenseCustomFieldValues: ["custom-fields", "listLicenseValues"],
-  setLicenseCustomFieldValue: ["custom-fields", "setLicenseValue"],
-  listCustomerCustomFieldValues: ["custom-fields", "listCustomerValues"],
-  setCustomerCustomFieldValue: ["custom-fields", "setCustomerValue"],
-  listProductVersions: ["versions", "list"],
-  createProductVersion: ["versions", "create"],
-  getProductVersion: ["versions", "get"],
-  deleteProductVersion: ["versions", "delete"],
-  listPublicKeys: ["system", "listPublicKeys"],
-  getHealth: ["probes", "health"],
-  getLiveness: ["probes", "healthz"],
-  getReadiness: ["probes", "readyz"],
-  getMetrics: ["probes", "metrics"]
-} as const satisfies { readonly [operationId: string]: readonly [group: string, endpoint: string] }
+export type OperationId = keyof OperationNames
 
-export type OperationId = keyof typeof operations
+/** The group of each operation, and its name in the group. */
+export const operations = Object.values<HttpApiGroup.Constraint>(Api.groups).flatMap((group) =>
+  Object.values(group.endpoints as Readonly<Record<string, HttpApiEndpoint.Top>>).map(
+    ({ annotations, identifier }) => ({
+      id: Context.getUnsafe(annotations, OpenApi.Identifier) as OperationId,
+      group: group.identifier,
+      endpoint: identifier
+    })
+  )
+)
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? Groups : never
 
 /** The contract's declaration of an operation. */
 type Endpoint<Id extends OperationId> = Declared<
-  HttpApiGroup.WithIdentifier<Groups, (typeof operations)[Id][0]>,
-  (typeof operations)[Id][1]
+  HttpApiGroup.WithIdentifier<Groups, OperationNames[Id][0]>,
+  OperationNames[Id][1]
 >
 type Declared<Group, Name extends string> = Group extends { readonly endpoints: infer Endpoints }
   ? Name extends keyof Endpoints

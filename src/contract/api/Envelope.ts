@@ -98,8 +98,11 @@ export const Signed = <S extends Schema.Constraint>(schema: S) =>
 
 /** An Ed25519 signature over the canonical JSON (RFC 8785) of the `data` member. */
 export const Signature = Schema.Struct({
-  alg: Schema.Literal("Ed25519"),
-  kid: Schema.String,
+  alg: Schema.Literal("Ed25519").annotate({ description: "The algorithm." }),
+  kid: Schema.String.annotate({ description: "The id of the signing key." }),
   value: Schema.String.annotate({ description: "Base64 of the 64 signature bytes." })
-}).annotate({ identifier: "Signature" })
+}).annotate({
+  identifier: "Signature",
+  description: "The Ed25519 signature of the bytes of `data`, or of `error` in a refusal."
+})
 export type Signature = typeof Signature.Type

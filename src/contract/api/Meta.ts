@@ -5,8 +5,8 @@ import { formatTimestamp } from "./Timestamp.ts"
 
 export const Meta = Schema.Struct({
   request_id: Schema.String,
-  timestamp: Schema.String.annotate({ format: "date-time" })
-}).annotate({ identifier: "Meta" })
+  timestamp: Schema.String.annotate({ format: "date-time" }).annotate({ description: "When the response was sent." })
+}).annotate({ identifier: "Meta", description: "The request's id, and when it was answered." })
 
 export const metaOf = (requestId: string, nowMillis: number): typeof Meta.Type => ({
   request_id: requestId,

@@ -66,5 +66,8 @@ export const Timestamp = Schema.String.annotate({ format: "date-time" }).pipe(
   })
 )
 
+/** A date-time with a description. A description of the decoded number would not reach the document, which shows the text. */
+export const Instant = (description: string) => Timestamp.pipe(Schema.annotateEncoded({ description }))
+
 const noTimestamp = () =>
   new SchemaIssue.InvalidValue({ message: "Expected an ISO 8601 date-time with an offset, as 2030-01-31T12:00:00Z" })

@@ -2,39 +2,31 @@
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
 import { fieldDescriptions, nounOf, parameterDescriptions } from "./FieldDescriptions.ts"
-import { schemaDescriptions } from "./SchemaDescriptions.ts"
 import { nameOf } from "./Schemas.ts"
 
 type Json = JsonSchema.JsonSchema
 type Definitions = JsonSchema.Definitions
 
-/** The schemas with a description for each field; a field that is another schema has that one's. */
-export const withFieldDescriptions = (schemas: Definitions): Definitions =>
-  Object.fromEntries(
-    Object.entries(schemas).map(([name, schema]) => {
-      const description = schemaDescriptions[name]
-      return [name, { ...(description && { description }), ...(described(schema, name) as Json) }]
-    })
-  )
+/** The schemas with a description for each field that several have; a field that is another schema has that one's. */
+export const withFieldDescriptions = <A>(schemas: A): A => described(schemas) as A
 
-/** `owner`: the name of the schema that the value is part of. */
-const described = (value: unknown, owner: string): unknown => {
-  if (Array.isArray(value)) return value.map((item) => described(item, owner))
+const described = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(described)
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      key === "properties" ? describedFields(inner as Definitions, owner) : described(inner, owner)
+      key === "properties" ? describedFields(inner as Definitions) : described(inner)
     ])
   )
 }
 
-const describedFields = (fields: Definitions, owner: string) =>
+const describedFields = (fields: Definitions) =>
   Object.fromEntries(
     Object.entries(fields).map(([name, schema]) => {
-      const description = fieldDescriptions[`${owner}.${name}`] ?? fieldDescriptions[name]
+      const description = fieldDescriptions[name]
       const isDescribed = "description" in schema || nameOf(schema) !== undefined || description === undefined
-      const inner = described(schema, owner) as Json
+      const inner = described(schema) as Json
       return [name, isDescribed ? inner : { ...inner, description }]
     })
   )

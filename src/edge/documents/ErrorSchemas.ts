@@ -1,6 +1,7 @@
 /** The schemas of the error envelope (docs/API.md, "Errors"). */
 import { type JsonSchema, Schema } from "effect"
 import { RefusalFacts } from "../../contract/api/RefusalFacts.ts"
+import { withPlainValues } from "./Schemas.ts"
 
 type Json = JsonSchema.JsonSchema
 
@@ -34,7 +35,7 @@ const fieldFault: Json = {
   required: ["path", "message"]
 }
 
-const facts = Schema.toJsonSchemaDocument(RefusalFacts).schema
+const facts = withPlainValues(Schema.toJsonSchemaDocument(RefusalFacts).schema)
 
 const envelope = (description: string, error: string, properties: { readonly [field: string]: Json } = {}): Json => ({
   type: "object",

@@ -82,18 +82,15 @@ export const namesWithin = (value: unknown, schemas: Definitions, names = new Se
   return names
 }
 
-/** Merges the checks of a value into one schema, and removes bounds that every JSON number satisfies. */
-export const withPlainValues = (spec: Spec): Spec => {
-  const plain = (value: unknown): unknown =>
-    transformed(value, (schema) => {
-      const parts = schema["allOf"] as ReadonlyArray<Json> | undefined
-      if (parts === undefined || parts.some((part) => "$ref" in part))
-        return isUnbounded(schema) ? unbounded(schema) : undefined
-      const { allOf: _, ...rest } = schema
-      return plain(Object.assign({}, rest, ...parts)) as Json
-    })
-  return plain(spec) as Spec
-}
+/** Merges the checks of each value into one schema, and removes bounds that every JSON number satisfies. */
+export const withPlainValues = <A extends object>(schemas: A): A =>
+  transformed(schemas, (schema) => {
+    const parts = schema["allOf"] as ReadonlyArray<Json> | undefined
+    if (parts === undefined || parts.some((part) => "$ref" in part))
+      return isUnbounded(schema) ? unbounded(schema) : undefined
+    const { allOf: _, ...rest } = schema
+    return withPlainValues(Object.assign({}, rest, ...parts)) as Json
+  }) as A
 
 const isUnbounded = ({ minimum }: Json) => minimum === -Number.MAX_SAFE_INTEGER
 

@@ -24,16 +24,23 @@ export class SystemApi extends HttpApiGroup.make("system")
 
 /** The service runs. */
 const Liveness = Schema.Struct({ status: Schema.Literal("ok").annotate({ description: "Always ok." }) }).annotate({
-  identifier: "Liveness"
+  identifier: "Liveness",
+  description: "The process responds."
 })
 
-const check = Schema.Literal("ok")
+const check = (description: string) => Schema.Literal("ok").annotate({ description })
 
 /** The service can handle requests; otherwise the probe responds 503. */
 export const Readiness = Schema.Struct({
   status: Schema.Literal("ready").annotate({ description: "ready, or the response is 503." }),
-  checks: Schema.Struct({ database: check, migrations: check, signing_key: check, workers: check, shutdown: check })
-}).annotate({ identifier: "Readiness" })
+  checks: Schema.Struct({
+    database: check("Whether the database can be reached and takes changes."),
+    migrations: check("Whether the schema is the one that this service needs."),
+    signing_key: check("Whether responses can be signed."),
+    workers: check("Whether the background workers run."),
+    shutdown: check("Whether the service is stopping.")
+  }).annotate({ description: "The result of each check." })
+}).annotate({ identifier: "Readiness", description: "Whether the service can take requests." })
 export type Readiness = typeof Readiness.Type
 
 export class ProbesApi extends HttpApiGroup.make("probes")

@@ -6,7 +6,7 @@ import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { type Code, statuses } from "../../contract/api/ErrorCode.ts"
 import { PositiveCount } from "../../contract/api/Int64.ts"
 import { isStorable, publishedAs } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { AuditActorType } from "../../ledger/events/Event.ts"
 import { actions, resultClasses } from "./Action.ts"
 
@@ -21,7 +21,10 @@ export const ActivitySource = Schema.Literals(["runtime", "management", "system"
 })
 export type ActivitySource = typeof ActivitySource.Type
 
-const ResultClass = Schema.Literals(resultClasses).annotate({ identifier: "ActivityResultClass" })
+const ResultClass = Schema.Literals(resultClasses).annotate({
+  identifier: "ActivityResultClass",
+  description: "How it ended."
+})
 
 const id = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
 
@@ -78,8 +81,8 @@ const StatusCode = Schema.String.annotate({
   )
 
 export const activityFilter = {
-  from: Schema.optionalKey(Timestamp.annotate({ description: "Start of the period, inclusive." })),
-  to: Schema.optionalKey(Timestamp.annotate({ description: "End of the period, exclusive." })),
+  from: Schema.optionalKey(Instant("The start of the period, inclusive.")),
+  to: Schema.optionalKey(Instant("The end of the period, exclusive.")),
   action: Schema.optionalKey(ActivityAction),
   source: Schema.optionalKey(ActivitySource),
   result_class: Schema.optionalKey(ResultClass),

@@ -24,5 +24,5 @@ export const SearchResults = Schema.Struct({
   devices: Schema.Array(Device).annotate({ description: "Devices with this fingerprint or host name." }),
   orders: Schema.Array(Order).annotate({ description: "Orders with this external id." }),
   subscriptions: Schema.Array(Subscription).annotate({ description: "Subscriptions with this external id." })
-}).annotate({ identifier: "SearchResults" })
+}).annotate({ identifier: "SearchResults", description: "The records that were found, by their kind." })
 export type SearchResults = typeof SearchResults.Type

@@ -4,13 +4,15 @@ import { PositiveCount } from "../../contract/api/Int64.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 
 export const AuditActorType = Schema.Literals(["api_key", "license", "oidc_subject", "system"]).annotate({
-  identifier: "AuditActorType"
+  identifier: "AuditActorType",
+  description:
+    "Who did it: an API key, a licensed application, a person with an account at the OIDC provider, the service."
 })
 export type AuditActorType = typeof AuditActorType.Type
 
 export const Event = Schema.Struct({
   sequence: PositiveCount.annotate({ description: "Gapless and in commit order." }),
-  event_type: Schema.String,
+  event_type: Schema.String.annotate({ description: "What happened, such as license.created." }),
   actor_type: AuditActorType,
   actor_id: Schema.String,
   resource_type: Schema.String,

@@ -1,7 +1,7 @@
 /** A webhook endpoint. Only the response that creates or rotates its secret contains it. */
 import { Schema } from "effect"
 import { isMinCharacters, Name, publishedAs, Text } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { eventTypes } from "../events/EventType.ts"
 
 /** The maximum length of a URL, and the lengths of a chosen secret. */
@@ -37,14 +37,16 @@ const Secret = Text(secretLength.max)
 export const WebhookEndpoint = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
-  url: Schema.String.annotate({ format: "uri" }),
+  url: Schema.String.annotate({ format: "uri" }).annotate({ description: "The address that events are delivered to." }),
   secret_prefix: Schema.String.annotate({ description: "The beginning of the current secret." }),
-  event_types: Schema.Array(Schema.String),
+  event_types: Schema.Array(Schema.String).annotate({
+    description: "The types that are delivered, patterns such as license.* included; empty: all."
+  }),
   is_active: Schema.Boolean.annotate({ description: "Whether events are delivered to it." }),
   created_at: Timestamp,
   updated_at: Timestamp,
-  last_delivery_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the last successful delivery." }))
-}).annotate({ identifier: "WebhookEndpoint" })
+  last_delivery_at: Schema.optionalKey(Instant("The time of the last successful delivery."))
+}).annotate({ identifier: "WebhookEndpoint", description: "An address that receives events." })
 export type WebhookEndpoint = typeof WebhookEndpoint.Type
 
 export const webhookSorts = { created_at: "instant" } as const
@@ -76,5 +78,8 @@ export const WebhookEndpointUpdate = Schema.Struct({
 export const WebhookEndpointWithSecret = Schema.Struct({
   webhook: WebhookEndpoint,
   secret: Schema.String.annotate({ description: "The full secret. No other response contains it: store it." })
-}).annotate({ identifier: "WebhookEndpointWithSecret" })
+}).annotate({
+  identifier: "WebhookEndpointWithSecret",
+  description: "A webhook endpoint with its secret, which only this response shows."
+})
 export type WebhookEndpointWithSecret = typeof WebhookEndpointWithSecret.Type

@@ -26,7 +26,7 @@ const times = {
 }
 
 export const WebhookEndpointHealth = Schema.Struct({
-  webhook_id: Schema.String,
+  webhook_id: Schema.String.annotate({ description: "The id of the webhook endpoint." }),
   name: Schema.String,
   is_active: Schema.Boolean,
   disabled_reason: Schema.optionalKey(
@@ -45,10 +45,17 @@ export const WebhookHealth = Schema.Struct({
       "degraded: a delivery is being retried, waits for 5 minutes or was exhausted within 24 hours, or the service has disabled " +
       "an endpoint. failing: a delivery waits for an hour, or most attempts of the last 24 hours failed."
   }),
-  endpoints: Schema.Struct({ total: Count, active: Count, disabled: Count }),
+  endpoints: Schema.Struct({
+    total: Count,
+    active: Count.annotate({ description: "How many are active." }),
+    disabled: Count.annotate({ description: "How many are disabled." })
+  }).annotate({ description: "The webhook endpoints by state." }),
   deliveries: Schema.Struct(Deliveries).annotate({ description: "pending and retrying: of active endpoints only." }),
   ...times,
   per_endpoint: Schema.Array(WebhookEndpointHealth).annotate({ description: "Newest first, at most 1,000." })
-}).annotate({ identifier: "WebhookHealth" })
+}).annotate({
+  identifier: "WebhookHealth",
+  description: "How deliveries to webhook endpoints go: how many are pending, delivered and failed."
+})
 export type WebhookHealth = typeof WebhookHealth.Type
 export type WebhookEndpointHealth = typeof WebhookEndpointHealth.Type

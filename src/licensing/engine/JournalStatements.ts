@@ -5,9 +5,10 @@ import { isUsage } from "../../ledger/events/EventLog.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
 import { violates } from "../../platform/postgres/queries/Sql.ts"
-import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord } from "../model/LicenseRecords.ts"
+import type { Assignment, DeviceRecord, LeaseRecord } from "../model/LicenseRecords.ts"
 import { writeAssignments } from "../rows/AssignmentRows.ts"
 import { resettableListStatuses } from "../rows/LicenseRows.ts"
+import { updateProfiles } from "../rows/LicenseTable.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>
@@ -62,37 +63,7 @@ export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, group: Pe
 /** Writes the license columns that few commands change. The fence has already checked and locked the rows. */
 const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = group.filter((pending) => pending.profileChanged).map((pending) => pending.license)
-  const text = (column: keyof LicenseRecord) =>
-    columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))
-  const instants = (column: keyof LicenseRecord) =>
-    columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))
-  const integers = (column: keyof LicenseRecord) =>
-    columns.int4(rows.map((row) => (row[column] as number | undefined) ?? null))
-  return unlessEmpty(
-    rows,
-    () => sql`
-      UPDATE licenses l SET policy_id = p.policy_id, customer_id = p.customer_id, order_id = p.order_id,
-        subscription_id = p.subscription_id, key_hash = decode(p.key_hash, 'hex'), license_key_prefix = p.license_key_prefix,
-        license_key_last4 = p.license_key_last4, customer_email = p.customer_email, customer_name = p.customer_name,
-        starts_at = p.starts_at, expires_at = p.expires_at, maintenance_expires_at = p.maintenance_expires_at,
-        activation_limit_recorded_at = p.activation_limit_recorded_at, metadata = p.metadata,
-        not_due_before = p.not_due_before, heartbeat_from = p.heartbeat_from, max_activations = p.max_activations,
-        max_container_instances = p.max_container_instances, max_floating_users = p.max_floating_users,
-        max_transfers = p.max_transfers, offline_grace_days = p.offline_grace_days, term_days = p.term_days
-      FROM unnest(
-        ${text("id")}, ${text("policy_id")}, ${text("customer_id")}, ${text("order_id")}, ${text("subscription_id")},
-        ${text("key_hash")}, ${text("license_key_prefix")}, ${text("license_key_last4")}, ${text("customer_email")},
-        ${text("customer_name")}, ${instants("starts_at")}, ${instants("expires_at")}, ${instants("maintenance_expires_at")},
-        ${instants("activation_limit_recorded_at")}, ${columns.jsonb(rows.map((row) => row.metadata))},
-        ${instants("not_due_before")}, ${instants("heartbeat_from")}, ${integers("max_activations")},
-        ${integers("max_container_instances")}, ${integers("max_floating_users")}, ${integers("max_transfers")},
-        ${integers("offline_grace_days")}, ${integers("term_days")}
-      ) AS p (id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4,
-        customer_email, customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at,
-        metadata, not_due_before, heartbeat_from, max_activations, max_container_instances, max_floating_users,
-        max_transfers, offline_grace_days, term_days)
-      WHERE l.id = p.id`
-  )
+  return unlessEmpty(rows, () => updateProfiles(sql, rows))
 }
 
 type Owned<A> = A & { readonly license_id: string }

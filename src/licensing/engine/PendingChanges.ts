@@ -24,7 +24,7 @@ import type {
 } from "../model/LicenseRecords.ts"
 import { type Limits, limitsOf } from "../model/Limits.ts"
 import { clockOrigin, eventRow, usageRow } from "../rows/EventRows.ts"
-import { hotColumns } from "../rows/LicenseRows.ts"
+import { hotColumns } from "../rows/LicenseTable.ts"
 import { cachedViewsAfter } from "../rules/Entitlement.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 import { isOverdue } from "../rules/Lifecycle.ts"

@@ -38,4 +38,7 @@ export const LicenseDiagnosis = Schema.Struct({
   ).annotate({
     description: "The checks in the order of refusals; those that the request gives no value for are absent."
   })
-}).annotate({ identifier: "LicenseDiagnosis" })
+}).annotate({
+  identifier: "LicenseDiagnosis",
+  description: "What the service would decide about a request, check by check."
+})

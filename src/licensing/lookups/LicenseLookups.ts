@@ -9,7 +9,7 @@ import { makeBatcher } from "../../platform/postgres/driver/Batcher.ts"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
-import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
+import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type {
   DeviceRecord,
   FeatureRecord,
@@ -30,7 +30,6 @@ import {
   joinDeviceLease,
   type LicenseOwned,
   listStatusOf,
-  type Nullable,
   resettableListStatuses
 } from "../rows/LicenseRows.ts"
 import { readTargetPolicy } from "../rows/TargetPolicies.ts"

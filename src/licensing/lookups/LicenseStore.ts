@@ -10,6 +10,7 @@ import { makeBatcher, type SubmitToBatch } from "../../platform/postgres/driver/
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
+import type { Nullable } from "../../platform/postgres/queries/Sql.ts"
 import type { Assignment, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
 import {
   committedStateOf,
@@ -20,12 +21,11 @@ import {
   type LicenseOwned,
   type LoadedLicense,
   leaseColumns,
-  licenseColumns,
   licenseDependencies,
-  type Nullable,
   policyColumns,
   revisionColumns
 } from "../rows/LicenseRows.ts"
+import { licenseColumns } from "../rows/LicenseTable.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
 
 /** Licenses in one statement. */

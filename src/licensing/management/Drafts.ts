@@ -10,7 +10,7 @@ import { type NewLicense, type NewLicenseInput, newLicense } from "../changes/Ne
 import * as LicenseKey from "../model/LicenseKey.ts"
 import type { PolicyRecord } from "../model/LicenseRecords.ts"
 import { writeAssignments } from "../rows/AssignmentRows.ts"
-import { insertLicenses } from "../rows/NewLicenseRows.ts"
+import { insertLicenses } from "../rows/LicenseTable.ts"
 import type { Refused } from "../rules/LicenseCommand.ts"
 import { readNamedRecords } from "./NamedRecords.ts"
 import { requireAnnounced } from "./VendorKeys.ts"

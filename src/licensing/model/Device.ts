@@ -1,15 +1,17 @@
 /** A device: a machine or container instance that a license was bound to. */
 import { Schema } from "effect"
 import { Metadata } from "../../contract/api/Metadata.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 
 export const DeviceStatus = Schema.Literals(["active", "deactivated", "blacklisted", "reset", "expired"]).annotate({
-  identifier: "DeviceStatus"
+  identifier: "DeviceStatus",
+  description: "The state of the device; only an active one uses an activation."
 })
 export type DeviceStatus = typeof DeviceStatus.Type
 
 export const DeviceBindingKind = Schema.Literals(["hardware", "container"]).annotate({
-  identifier: "DeviceBindingKind"
+  identifier: "DeviceBindingKind",
+  description: "What identifies the device: the fingerprint of hardware, or the ids of a container."
 })
 export type DeviceBindingKind = typeof DeviceBindingKind.Type
 
@@ -17,16 +19,18 @@ export const Device = Schema.Struct({
   id: Schema.String,
   license_id: Schema.String,
   binding_kind: DeviceBindingKind,
-  binding_key: Schema.String,
+  binding_key: Schema.String.annotate({ description: "The hash that identifies the machine or container instance." }),
   is_vm: Schema.Boolean,
   is_container: Schema.Boolean,
   status: DeviceStatus,
-  first_seen_at: Timestamp,
-  last_seen_at: Timestamp,
+  first_seen_at: Instant("When the device was first used."),
+  last_seen_at: Instant("When the device was last used."),
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp,
-  fingerprint: Schema.optionalKey(Schema.String),
+  fingerprint: Schema.optionalKey(
+    Schema.String.annotate({ description: "What identifies the machine, chosen by the application." })
+  ),
   hostname: Schema.optionalKey(Schema.String),
   os: Schema.optionalKey(Schema.String),
   ip_address: Schema.optionalKey(Schema.String),
@@ -34,8 +38,8 @@ export const Device = Schema.Struct({
   cluster_id: Schema.optionalKey(Schema.String),
   namespace: Schema.optionalKey(Schema.String),
   pod_name: Schema.optionalKey(Schema.String),
-  last_validated_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "Device" })
+  last_validated_at: Schema.optionalKey(Instant("When the device was last validated."))
+}).annotate({ identifier: "Device", description: "A machine or container that has activated a license." })
 export type Device = typeof Device.Type
 
 export const deviceSorts = { created_at: "instant" } as const

@@ -1,14 +1,14 @@
 /** A taken floating seat as the management API returns it. Only the client that checked it out gets its token. */
 import { Schema } from "effect"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant } from "../../contract/api/Timestamp.ts"
 
 export const Lease = Schema.Struct({
   id: Schema.String,
   license_id: Schema.String,
   device_id: Schema.String,
   status: Schema.Literal("live"),
-  checked_out_at: Timestamp,
-  heartbeat_at: Timestamp,
-  expires_at: Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
+  checked_out_at: Instant("When the seat was taken."),
+  heartbeat_at: Instant("When the lease was last extended."),
+  expires_at: Instant("When the seat becomes free unless a heartbeat comes first.")
 }).annotate({ identifier: "Lease" })
 export type Lease = typeof Lease.Type

@@ -1,9 +1,9 @@
 /** A license and its feature assignments as the management API returns them. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { Count, Int32, PositiveCount } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Email, licenseKeyPattern, Name, Reference, Text } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { Link } from "../../vendor/commerce/PurchaseLink.ts"
 import { Customer } from "../../vendor/customers/Customer.ts"
 import { licenseLimits, Policy } from "../../vendor/policies/Policy.ts"
@@ -11,7 +11,8 @@ import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
 import { Product } from "../../vendor/products/Product.ts"
 
 export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
-  identifier: "LicenseStatus"
+  identifier: "LicenseStatus",
+  description: "The state of the license."
 })
 export type LicenseStatus = typeof LicenseStatus.Type
 
@@ -27,20 +28,25 @@ const Limits = Schema.Struct({
 
 /** The limits of one license in its response. */
 const ownLimits = {
-  max_activations: Schema.optionalKey(licenseLimits.max_activations),
-  max_container_instances: Schema.optionalKey(licenseLimits.max_container_instances),
-  max_floating_users: Schema.optionalKey(licenseLimits.max_floating_users),
-  max_transfers: Schema.optionalKey(licenseLimits.max_transfers),
-  offline_grace_days: Schema.optionalKey(licenseLimits.offline_grace_days)
+  ...Struct.map(licenseLimits, Schema.optionalKey)
 }
 
-/** The limits of one license in a request. */
+/** A limit of one license in a request. */
+const givenLimit = <S extends Schema.Top>(limit: S, description: string) =>
+  Schema.optionalKey(Schema.NullOr(limit).annotate({ description: `${description}; null: the policy's.` }))
+
 const givenLimits = {
-  max_activations: Schema.optionalKey(Schema.NullOr(licenseLimits.max_activations)),
-  max_container_instances: Schema.optionalKey(Schema.NullOr(licenseLimits.max_container_instances)),
-  max_floating_users: Schema.optionalKey(Schema.NullOr(licenseLimits.max_floating_users)),
-  max_transfers: Schema.optionalKey(Schema.NullOr(licenseLimits.max_transfers)),
-  offline_grace_days: Schema.optionalKey(Schema.NullOr(licenseLimits.offline_grace_days))
+  max_activations: givenLimit(
+    licenseLimits.max_activations,
+    "Devices that may be active at the same time; 0: unlimited"
+  ),
+  max_container_instances: givenLimit(
+    licenseLimits.max_container_instances,
+    "Container instances that may be active at the same time; 0: unlimited"
+  ),
+  max_floating_users: givenLimit(licenseLimits.max_floating_users, "Seats that may be taken at the same time; 0: none"),
+  max_transfers: givenLimit(licenseLimits.max_transfers, "Changes of the owner; 0: unlimited"),
+  offline_grace_days: givenLimit(licenseLimits.offline_grace_days, "Days for which an offline envelope is valid")
 }
 
 export const License = Schema.Struct({
@@ -48,12 +54,18 @@ export const License = Schema.Struct({
   product_id: Schema.String,
   policy_id: Schema.String,
   status: LicenseStatus,
-  license_key_prefix: Schema.String,
-  license_key_last4: Schema.String,
-  active_device_count: Count,
-  times_activated: Count,
-  times_transferred: Count,
-  total_consumptions: Count,
+  license_key_prefix: Schema.String.annotate({
+    description: "The first characters of the license key; of a short vendor key none."
+  }),
+  license_key_last4: Schema.String.annotate({
+    description: "The last four characters of the license key; fewer of a vendor key of less than sixteen."
+  }),
+  active_device_count: Count.annotate({ description: "The devices that take a slot." }),
+  times_activated: Count.annotate({ description: "Activations so far." }),
+  times_transferred: Count.annotate({ description: "Changes of ownership so far." }),
+  total_consumptions: Count.annotate({
+    description: "The amount consumed over the license's life, which no reset lowers."
+  }),
   entitlement_version: Count,
   metadata: Metadata,
   created_at: Timestamp,
@@ -64,7 +76,7 @@ export const License = Schema.Struct({
   customer_email: Schema.optionalKey(Schema.String),
   customer_name: Schema.optionalKey(Schema.String),
   starts_at: Schema.optionalKey(Timestamp),
-  expires_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(Instant("When the license expires; absent: never, or its term has not begun.")),
   maintenance_expires_at: Schema.optionalKey(Timestamp),
   ...ownLimits,
   limits: Limits,
@@ -75,7 +87,7 @@ export const License = Schema.Struct({
       customer: Schema.optionalKey(Customer)
     }).annotate({ description: "With expand: the records that the license names." })
   )
-}).annotate({ identifier: "License" })
+}).annotate({ identifier: "License", description: "A license, without its key." })
 export type License = typeof License.Type
 
 export const licenseSorts = { created_at: "instant", expires_at: "instant" } as const
@@ -84,7 +96,7 @@ export const licenseSorts = { created_at: "instant", expires_at: "instant" } as 
 export const LicenseWithKey = Schema.Struct({
   license: License,
   license_key: Schema.String.annotate({ description: "The full key. It is shown only here: store it." })
-}).annotate({ identifier: "LicenseWithKey" })
+}).annotate({ identifier: "LicenseWithKey", description: "A license with its key, which only this response shows." })
 
 export const LicenseFeatureAssign = Schema.Struct({
   feature_id: Reference,
@@ -115,7 +127,7 @@ export const LicenseCreate = Schema.Struct({
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
   starts_at: Schema.optionalKey(Timestamp),
-  expires_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(Instant("When the license expires; absent: as the policy's term says, or never.")),
   maintenance_expires_at: Schema.optionalKey(Timestamp),
   ...givenLimits,
   features: Schema.optionalKey(
@@ -143,7 +155,10 @@ export const LicenseBatch = Schema.Struct({
 
 export const LicensesWithKeys = Schema.Struct({
   licenses: Schema.Array(LicenseWithKey).annotate({ description: "In the order of the request." })
-}).annotate({ identifier: "LicensesWithKeys" })
+}).annotate({
+  identifier: "LicensesWithKeys",
+  description: "Licenses with their keys, which only this response shows."
+})
 
 export const LicenseUpdate = Schema.Struct({
   customer_email: Schema.optionalKey(Schema.NullOr(Email)),
@@ -157,11 +172,14 @@ export const LicenseUpdate = Schema.Struct({
   subscription_id: Schema.optionalKey(Link),
   ...givenLimits,
   metadata: Schema.optionalKey(Metadata)
-}).annotate({ identifier: "LicenseUpdateRequest" })
+}).annotate({
+  identifier: "LicenseUpdateRequest",
+  description: "What is absent stays as it is. A limit that is null is the policy's."
+})
 
 export const LicensePolicyChange = Schema.Struct({
   policy_id: Reference,
-  expires_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(Instant("The new expiry; absent: unchanged, or as the term of the new policy says.")),
   keep_features: Schema.optionalKey(
     Schema.Boolean.annotate({
       description: "True keeps the features that came with the old policy, and adds those of the new one.",
@@ -181,8 +199,8 @@ const exactlyOne = <A extends string, B extends string>(one: A, other: B) =>
   )
 
 export const LicenseRenew = Schema.Struct({
-  expires_at: Schema.optionalKey(Timestamp),
-  extend_by_days: Schema.optionalKey(Int32(1)),
+  expires_at: Schema.optionalKey(Instant("The new expiry; absent: extend_by_days gives it.")),
+  extend_by_days: Schema.optionalKey(Int32(1).annotate({ description: "The days added to the expiry." })),
   order_id: Schema.optionalKey(Reference),
   subscription_id: Schema.optionalKey(Reference)
 })
@@ -197,7 +215,9 @@ export const LicenseTransfer = Schema.Struct({
   customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty string clears the link." })),
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
-  reset_devices: Schema.optionalKey(Schema.Boolean),
+  reset_devices: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Whether devices lose their slots and leases end." })
+  ),
   rotate_key: Schema.optionalKey(
     Schema.Boolean.annotate({
       description: "True also ends the license's key. The response then contains the new one."
@@ -224,23 +244,23 @@ export const LicenseFeature = Schema.Struct({
   feature_code: Schema.String,
   feature_name: Schema.String,
   enabled: Schema.Boolean,
-  total_consumptions: Count,
+  total_consumptions: Count.annotate({ description: "The amount consumed so far." }),
   from_policy: Schema.Boolean.annotate({
     description: "Whether it came with the policy; false once it was assigned by hand."
   }),
   metadata: Metadata,
   max_consumptions: Schema.optionalKey(Count),
   remaining: Schema.optionalKey(Count),
-  expires_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "LicenseFeature" })
+  expires_at: Schema.optionalKey(Instant("When the feature ends; absent: with the license."))
+}).annotate({ identifier: "LicenseFeature", description: "A feature that a license has, with its quota." })
 export type LicenseFeature = typeof LicenseFeature.Type
 
 export const LicenseUsageReset = Schema.Struct({
   feature_id: Schema.optionalKey(Reference),
   feature_code: Schema.optionalKey(Reference),
   add_credits: Schema.optionalKey(PositiveCount.annotate({ description: "Raises the maximum." })),
-  max_consumptions: Schema.optionalKey(Count),
-  total_consumptions: Schema.optionalKey(Count),
+  max_consumptions: Schema.optionalKey(Count.annotate({ description: "The new quota." })),
+  total_consumptions: Schema.optionalKey(Count.annotate({ description: "The new value of the counter." })),
   reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets the consumption to 0." }))
 })
   .annotate({

@@ -1,7 +1,7 @@
 /** The payloads that the runtime signs. */
 import { Schema } from "effect"
 import { Count } from "../../contract/api/Int64.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { LicenseType } from "../../vendor/policies/Policy.ts"
 import { DeviceBindingKind } from "./Device.ts"
 import { LicenseStatus } from "./License.ts"
@@ -9,19 +9,24 @@ import { LicenseStatus } from "./License.ts"
 const FeatureEntitlement = Schema.Struct({
   code: Schema.String,
   enabled: Schema.Boolean,
-  quota: Schema.optionalKey(Count),
-  consumed: Schema.optionalKey(Count),
+  quota: Schema.optionalKey(Count.annotate({ description: "The maximum; absent: unlimited." })),
+  consumed: Schema.optionalKey(Count.annotate({ description: "The amount consumed so far." })),
   remaining: Schema.optionalKey(Count),
-  expires_at: Schema.optionalKey(Timestamp.annotate({ description: "From then on the feature is not included." }))
+  expires_at: Schema.optionalKey(Instant("From then on the feature is not included; absent: it ends with the license."))
 }).annotate({ identifier: "FeatureEntitlement" })
 
 const VersionEligibility = Schema.Struct({
   app_version: Schema.String,
-  is_entitled: Schema.Boolean,
+  is_entitled: Schema.Boolean.annotate({ description: "Whether the license may use this version." }),
   enforced: Schema.Boolean.annotate({ description: "False if the product has no version catalog." }),
   released_at: Schema.optionalKey(Timestamp),
-  eligible_through: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "VersionEligibility" })
+  eligible_through: Schema.optionalKey(
+    Instant("Versions released later are not entitled; absent: no version is too late.")
+  )
+}).annotate({
+  identifier: "VersionEligibility",
+  description: "Whether the license covers the version of the application."
+})
 
 /** The fields of every signed payload. `kind` prevents the use of one payload as another. */
 const commonOf = <const Kind extends string>(kind: Kind) => ({
@@ -41,7 +46,7 @@ const commonOf = <const Kind extends string>(kind: Kind) => ({
   }),
   expires_at: Schema.optionalKey(Timestamp),
   access_ends_at: Schema.optionalKey(
-    Timestamp.annotate({ description: "expires_at and the policy's grace after it: the license is served until then." })
+    Instant("expires_at and the policy's grace after it: the license is served until then.")
   ),
   nonce: Schema.optionalKey(Schema.String.annotate({ description: "The request's nonce, if it had one." }))
 })
@@ -55,18 +60,22 @@ const entitlement = {
 }
 
 export const EntitlementPayload = Schema.Struct({ ...commonOf("entitlement"), ...entitlement }).annotate({
-  identifier: "Entitlement"
+  identifier: "Entitlement",
+  description: "What the device may use now."
 })
 
 export const TrialPayload = Schema.Struct({
   ...commonOf("entitlement"),
   ...entitlement,
   license_key: Schema.String.annotate({ description: "The trial's license key. It is shown only here: store it." })
-}).annotate({ identifier: "TrialEntitlement" })
+}).annotate({ identifier: "TrialEntitlement", description: "What the trial allows." })
 
-export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annotate({ identifier: "Deactivation" })
+export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annotate({
+  identifier: "Deactivation",
+  description: "The device has given back its activation."
+})
 
-const leaseEnd = Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
+const leaseEnd = Instant("When the seat becomes free unless a heartbeat comes first.")
 
 export const FloatingCheckoutPayload = Schema.Struct({
   ...commonOf("floating_checkout"),
@@ -76,7 +85,7 @@ export const FloatingCheckoutPayload = Schema.Struct({
   lease_expires_at: leaseEnd,
   features,
   version_eligibility: Schema.optionalKey(VersionEligibility)
-}).annotate({ identifier: "FloatingCheckout" })
+}).annotate({ identifier: "FloatingCheckout", description: "The floating seat that was taken, with its lease token." })
 
 export const FloatingLeasePayload = Schema.Struct({
   ...commonOf("floating_lease"),
@@ -86,15 +95,13 @@ export const FloatingLeasePayload = Schema.Struct({
   ),
   features: Schema.optionalKey(features),
   version_eligibility: Schema.optionalKey(VersionEligibility)
-}).annotate({ identifier: "FloatingLease" })
+}).annotate({ identifier: "FloatingLease", description: "The lease of a floating seat." })
 
 /** The signed content of an offline envelope. */
 export const OfflineEntitlementPayload = Schema.Struct({
   ...commonOf("offline"),
   ...entitlement,
-  offline_expires_at: Timestamp.annotate({
-    description: "Until when the client may work without contacting the service."
-  })
+  offline_expires_at: Instant("Until when the client may work without contacting the service.")
 }).annotate({ identifier: "OfflineEntitlement" })
 
 /** An offline entitlement and its signature, encrypted for the holder of the license key. All in base64, except kid. */
@@ -105,7 +112,10 @@ export const OfflineEnvelopePayload = Schema.Struct({
   salt: Schema.String.annotate({ description: "HKDF salt, 32 bytes." }),
   nonce: Schema.String.annotate({ description: "AES-GCM nonce, 12 bytes." }),
   ciphertext: Schema.String.annotate({ description: "The encrypted signed payload, its 16-byte tag at the end." })
-}).annotate({ identifier: "OfflineEnvelope" })
+}).annotate({
+  identifier: "OfflineEnvelope",
+  description: "An encrypted, signed entitlement for a device without a network."
+})
 
 /** The signed form: JSON values, timestamps as text. Fields without a value are omitted. */
 export type Entitlement = typeof EntitlementPayload.Encoded

@@ -1,6 +1,6 @@
-/** The columns of a license and of its related tables, and the conversion of rows into records. */
+/** The columns of the tables around a license, and the conversion of rows into records. */
 
-import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
+import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import { sha256Hex } from "../../platform/signing/Digest.ts"
 import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { DeviceStatus } from "../model/Device.ts"
@@ -8,11 +8,7 @@ import { resettableStatuses } from "../model/DeviceTransitions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import type { Limits } from "../model/Limits.ts"
 import { type CachedDevice, CommittedState } from "../state/CommittedState.ts"
-
-/** A row as SQL returns it: columns without a value are null. */
-export type Nullable<A> = {
-  readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
-}
+import { licenseOf } from "./LicenseTable.ts"
 
 /** `clockLagMillisMax` as an interval of SQL. */
 export const clockLag = `interval '${clockLagMillisMax} milliseconds'`
@@ -26,25 +22,7 @@ const devicesLoaded = 64
 
 export const hasManyDevices = `EXISTS (SELECT FROM devices WHERE license_id = l.id OFFSET ${devicesLoaded})`
 
-export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
-  encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
-  l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
-  l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.not_due_before, l.heartbeat_from,
-  l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.term_days,
-  l.revision, l.created_at, l.updated_at`
-
-/** License columns that every commit writes. The others are written only if one of them changes. */
-export const hotColumns: ReadonlySet<string> = new Set([
-  "status",
-  "active_device_count",
-  "times_activated",
-  "times_transferred",
-  "total_consumptions",
-  "entitlement_counter",
-  "updated_at"
-])
-
-/** Columns in the same row as the license's. Names that both tables have begin with `policy_`. */
+/** Columns of the same row as the license's. Names that both tables have begin with `policy_`. */
 export const policyColumns = `p.license_type, p.max_activations AS policy_max_activations,
   p.max_floating_users AS policy_max_floating_users, p.max_container_instances AS policy_max_container_instances,
   p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
@@ -92,43 +70,6 @@ export type LoadedLicense = Nullable<LicenseRecord> &
     /** When the first live lease ends. */
     readonly lapsing_from: number | null
   }
-
-export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
-  withoutNulls<LicenseRecord>({
-    id: row.id,
-    product_id: row.product_id,
-    policy_id: row.policy_id,
-    customer_id: row.customer_id,
-    order_id: row.order_id,
-    subscription_id: row.subscription_id,
-    key_hash: row.key_hash,
-    license_key_prefix: row.license_key_prefix,
-    license_key_last4: row.license_key_last4,
-    status: row.status,
-    customer_email: row.customer_email,
-    customer_name: row.customer_name,
-    starts_at: row.starts_at,
-    expires_at: row.expires_at,
-    maintenance_expires_at: row.maintenance_expires_at,
-    active_device_count: row.active_device_count,
-    times_activated: row.times_activated,
-    times_transferred: row.times_transferred,
-    total_consumptions: row.total_consumptions,
-    entitlement_counter: row.entitlement_counter,
-    activation_limit_recorded_at: row.activation_limit_recorded_at,
-    metadata: row.metadata,
-    not_due_before: row.not_due_before,
-    heartbeat_from: row.heartbeat_from,
-    max_activations: row.max_activations,
-    max_container_instances: row.max_container_instances,
-    max_floating_users: row.max_floating_users,
-    max_transfers: row.max_transfers,
-    offline_grace_days: row.offline_grace_days,
-    term_days: row.term_days,
-    revision: row.revision,
-    created_at: row.created_at,
-    updated_at: row.updated_at
-  })
 
 export const policyOf = (row: PolicyRow): PolicyRecord =>
   withoutNulls<PolicyRecord>({

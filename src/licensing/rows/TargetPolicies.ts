@@ -2,10 +2,10 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
-import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
+import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
 import type { TargetPolicy } from "../model/LicenseRecords.ts"
-import { type Nullable, type PolicyRow, policyColumns, policyOf } from "./LicenseRows.ts"
+import { type PolicyRow, policyColumns, policyOf } from "./LicenseRows.ts"
 
 /**
  * Policies are read before their features: if these change in between, the policy's revision is outdated, and the fence

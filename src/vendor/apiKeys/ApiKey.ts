@@ -3,7 +3,7 @@ import { Result, Schema } from "effect"
 import { ManagementScope } from "../../access/Scope.ts"
 import { networkFromString } from "../../contract/api/Network.ts"
 import { Name, publishedAs, Text } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 
 /** Networks per key: the address of every request is compared with each. */
 const cidrsMax = 100
@@ -42,7 +42,9 @@ export const ApiKey = Schema.Struct({
   name: Schema.String,
   key_prefix: Schema.String.annotate({ description: "The token's first 12 characters." }),
   scopes: Schema.Array(ManagementScope),
-  allowed_cidrs: Schema.Array(Schema.String),
+  allowed_cidrs: Schema.Array(Schema.String).annotate({
+    description: "The networks that the token works from; empty: any."
+  }),
   product_ids: Schema.optionalKey(
     Schema.Array(Schema.String).annotate({
       description: "The products that the key is for; absent: all. A product that was deleted stays in the list."
@@ -50,9 +52,9 @@ export const ApiKey = Schema.Struct({
   ),
   is_active: Schema.Boolean,
   created_at: Timestamp,
-  expires_at: Schema.optionalKey(Timestamp),
-  last_used_at: Schema.optionalKey(Timestamp.annotate({ description: "Exact to a minute." }))
-}).annotate({ identifier: "ApiKey" })
+  expires_at: Schema.optionalKey(Instant("When the token stops working; absent: never.")),
+  last_used_at: Schema.optionalKey(Instant("When the token was last used, exact to a minute."))
+}).annotate({ identifier: "ApiKey", description: "A token of the management API, without its text." })
 export type ApiKey = typeof ApiKey.Type
 
 export const apiKeySorts = { created_at: "instant" } as const
@@ -88,5 +90,8 @@ export const ApiKeyUpdate = Schema.Struct({
 export const ApiKeyWithToken = Schema.Struct({
   api_key: ApiKey,
   token: Schema.String.annotate({ description: "The full token. It is shown only here: store it." })
-}).annotate({ identifier: "ApiKeyWithToken" })
+}).annotate({
+  identifier: "ApiKeyWithToken",
+  description: "An API key with its token, which only this response shows."
+})
 export type ApiKeyWithToken = typeof ApiKeyWithToken.Type

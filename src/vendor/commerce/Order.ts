@@ -2,12 +2,13 @@
 import { Schema } from "effect"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Reference } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { expandedCustomer, Link } from "./PurchaseLink.ts"
 import { External } from "./Subscription.ts"
 
 export const OrderStatus = Schema.Literals(["pending", "paid", "fulfilled", "canceled", "refunded"]).annotate({
-  identifier: "OrderStatus"
+  identifier: "OrderStatus",
+  description: "The state of the order in the other system."
 })
 export type OrderStatus = typeof OrderStatus.Type
 
@@ -22,13 +23,14 @@ export const Order = Schema.Struct({
   updated_at: Timestamp,
   customer_id: Schema.optionalKey(Schema.String),
   subscription_id: Schema.optionalKey(Schema.String),
-  period_start: Schema.optionalKey(Timestamp),
-  period_end: Schema.optionalKey(Timestamp),
+  period_start: Schema.optionalKey(Instant("The start of the ordered period.")),
+  period_end: Schema.optionalKey(Instant("The end of the ordered period.")),
   ...expandedCustomer
-}).annotate({ identifier: "Order" })
+}).annotate({ identifier: "Order", description: "An order of another system, as it was recorded." })
 export type Order = typeof Order.Type
 
-const bothEnds = "Only together with the other end of the period."
+const periodStart = "The start of the ordered period; only together with its end."
+const periodEnd = "The end of the ordered period; only together with its start."
 
 export const orderSorts = { created_at: "instant" } as const
 
@@ -38,8 +40,8 @@ export const OrderCreate = Schema.Struct({
   status: OrderStatus,
   customer_id: Schema.optionalKey(Reference),
   subscription_id: Schema.optionalKey(Reference),
-  period_start: Schema.optionalKey(Timestamp.annotate({ description: bothEnds })),
-  period_end: Schema.optionalKey(Timestamp.annotate({ description: bothEnds })),
+  period_start: Schema.optionalKey(Instant(periodStart)),
+  period_end: Schema.optionalKey(Instant(periodEnd)),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "OrderCreateRequest" })
 
@@ -49,7 +51,7 @@ export const OrderUpdate = Schema.Struct({
   external_system: Schema.optionalKey(External),
   external_id: Schema.optionalKey(External),
   status: Schema.optionalKey(OrderStatus),
-  period_start: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: bothEnds })),
-  period_end: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: bothEnds })),
+  period_start: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: periodStart })),
+  period_end: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: periodEnd })),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "OrderUpdateRequest" })

@@ -2,11 +2,12 @@
 import { Schema } from "effect"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { isMinCharacters, Reference, Text } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { expandedCustomer, Link } from "./PurchaseLink.ts"
 
 export const SubscriptionStatus = Schema.Literals(["trialing", "active", "past_due", "paused", "canceled"]).annotate({
-  identifier: "SubscriptionStatus"
+  identifier: "SubscriptionStatus",
+  description: "The state of the subscription in the other system."
 })
 export type SubscriptionStatus = typeof SubscriptionStatus.Type
 
@@ -27,9 +28,9 @@ export const Subscription = Schema.Struct({
   updated_at: Timestamp,
   customer_id: Schema.optionalKey(Schema.String),
   canceled_at: Schema.optionalKey(Timestamp),
-  observed_at: Schema.optionalKey(Timestamp),
+  observed_at: Schema.optionalKey(Instant("When the other system knew what is recorded here.")),
   ...expandedCustomer
-}).annotate({ identifier: "Subscription" })
+}).annotate({ identifier: "Subscription", description: "A subscription of another system, as it was recorded." })
 export type Subscription = typeof Subscription.Type
 
 export const subscriptionSorts = { created_at: "instant", current_period_end: "instant" } as const
@@ -43,13 +44,9 @@ export const SubscriptionCreate = Schema.Struct({
   customer_id: Schema.optionalKey(Reference),
   cancel_at_period_end: Schema.optionalKey(Schema.Boolean.annotate({ default: false })),
   canceled_at: Schema.optionalKey(
-    Timestamp.annotate({
-      description: "Only with the status canceled; then the time of the request if absent."
-    })
+    Instant("When it was canceled. Only with the status canceled; then the time of the request if absent.")
   ),
-  observed_at: Schema.optionalKey(
-    Timestamp.annotate({ description: "When the other system knew the facts of this request." })
-  ),
+  observed_at: Schema.optionalKey(Instant("When the other system knew the facts of this request.")),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "SubscriptionCreateRequest" })
 

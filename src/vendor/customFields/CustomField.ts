@@ -6,12 +6,14 @@ import { Code, isMinCharacters, Name, Text } from "../../contract/api/Text.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 
 export const CustomFieldResourceType = Schema.Literals(["license", "customer"]).annotate({
-  identifier: "CustomFieldResourceType"
+  identifier: "CustomFieldResourceType",
+  description: "The kind of records that have the field."
 })
 export type CustomFieldResourceType = typeof CustomFieldResourceType.Type
 
 export const CustomFieldValueType = Schema.Literals(["string", "integer", "boolean", "datetime", "enum"]).annotate({
-  identifier: "CustomFieldValueType"
+  identifier: "CustomFieldValueType",
+  description: "The type of the field's values."
 })
 export type CustomFieldValueType = typeof CustomFieldValueType.Type
 
@@ -43,7 +45,10 @@ export const CustomFieldDefinition = Schema.Struct({
   ...definition,
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({ identifier: "CustomFieldDefinition" })
+}).annotate({
+  identifier: "CustomFieldDefinition",
+  description: "A field that a product adds to its licenses or customers."
+})
 export type CustomFieldDefinition = typeof CustomFieldDefinition.Type
 
 export const definitionSorts = { created_at: "instant" } as const
@@ -83,12 +88,15 @@ const values = {
 }
 
 export const CustomFieldValue = Schema.Struct({
-  definition_id: Schema.String,
+  definition_id: Schema.String.annotate({ description: "The id of the custom field's definition." }),
   ...definition,
   resource_id: Schema.String,
   updated_at: Timestamp,
   ...values
-}).annotate({ identifier: "CustomFieldValue" })
+}).annotate({
+  identifier: "CustomFieldValue",
+  description: "A custom field of a record, with its value if it has one."
+})
 export type CustomFieldValue = typeof CustomFieldValue.Type
 
 /** The body that sets or clears a value: exactly one typed value, or `clear: true`. */

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Code, Email, Name } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 
 export const Customer = Schema.Struct({
   id: Schema.String,
@@ -12,8 +12,8 @@ export const Customer = Schema.Struct({
   created_at: Timestamp,
   updated_at: Timestamp,
   email: Schema.optionalKey(Schema.String),
-  erased_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "Customer" })
+  erased_at: Schema.optionalKey(Instant("When the customer's data was erased; what was added later is shown."))
+}).annotate({ identifier: "Customer", description: "Somebody who owns licenses." })
 export type Customer = typeof Customer.Type
 
 export const customerSorts = { created_at: "instant", code: "text", name: "text" } as const

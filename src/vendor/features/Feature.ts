@@ -11,7 +11,7 @@ export const Feature = Schema.Struct({
   name: Schema.String,
   metadata: Metadata,
   created_at: Timestamp
-}).annotate({ identifier: "Feature" })
+}).annotate({ identifier: "Feature", description: "A feature of a product, which licenses can have." })
 export type Feature = typeof Feature.Type
 
 export const featureSorts = { created_at: "instant", code: "text" } as const

@@ -1,5 +1,5 @@
 /** A policy: the rules that a license follows. An edit applies to all of its licenses at once. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { Int32 } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Code, Name } from "../../contract/api/Text.ts"
@@ -12,7 +12,8 @@ export const LicenseType = Schema.Literals([
   "trial",
   "consumption"
 ]).annotate({
-  identifier: "LicenseType"
+  identifier: "LicenseType",
+  description: "How long licenses last, and whether they can be renewed."
 })
 export type LicenseType = typeof LicenseType.Type
 
@@ -75,30 +76,14 @@ export const Policy = Schema.Struct({
   code: Schema.String,
   license_type: LicenseType,
   ...rules,
-  max_floating_users: Schema.optionalKey(optional.max_floating_users),
-  max_container_instances: Schema.optionalKey(optional.max_container_instances),
-  duration_days: Schema.optionalKey(optional.duration_days),
+  ...Struct.map(optional, Schema.optionalKey),
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({ identifier: "Policy" })
+}).annotate({ identifier: "Policy", description: "The rules of the licenses that are issued with it." })
 export type Policy = typeof Policy.Type
 
-const optionalRules = {
-  max_activations: Schema.optionalKey(rules.max_activations),
-  floating_timeout_minutes: Schema.optionalKey(rules.floating_timeout_minutes),
-  grace_period_days: Schema.optionalKey(rules.grace_period_days),
-  validation_interval_minutes: Schema.optionalKey(rules.validation_interval_minutes),
-  require_heartbeat: Schema.optionalKey(rules.require_heartbeat),
-  allow_offline_activation: Schema.optionalKey(rules.allow_offline_activation),
-  offline_grace_days: Schema.optionalKey(rules.offline_grace_days),
-  allow_vm: Schema.optionalKey(rules.allow_vm),
-  allow_container: Schema.optionalKey(rules.allow_container),
-  max_transfers: Schema.optionalKey(rules.max_transfers),
-  allow_transfer: Schema.optionalKey(rules.allow_transfer),
-  duration_starts: Schema.optionalKey(rules.duration_starts),
-  public_trial: Schema.optionalKey(rules.public_trial)
-}
+const given = Struct.map({ ...rules, ...optional }, Schema.optionalKey)
 
 export const policySorts = { created_at: "instant", code: "text" } as const
 
@@ -106,10 +91,7 @@ export const PolicyCreate = Schema.Struct({
   name: Name,
   code: Code,
   license_type: LicenseType,
-  ...optionalRules,
-  max_floating_users: Schema.optionalKey(optional.max_floating_users),
-  max_container_instances: Schema.optionalKey(optional.max_container_instances),
-  duration_days: Schema.optionalKey(optional.duration_days),
+  ...given,
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "PolicyCreateRequest" })
 
@@ -117,10 +99,23 @@ export const PolicyUpdate = Schema.Struct({
   name: Schema.optionalKey(Name),
   code: Schema.optionalKey(Code),
   license_type: Schema.optionalKey(LicenseType),
-  ...optionalRules,
-  max_floating_users: Schema.optionalKey(Schema.NullOr(optional.max_floating_users)),
-  max_container_instances: Schema.optionalKey(Schema.NullOr(optional.max_container_instances)),
-  duration_days: Schema.optionalKey(Schema.NullOr(optional.duration_days)),
+  ...given,
+  max_floating_users: Schema.optionalKey(
+    Schema.NullOr(optional.max_floating_users).annotate({
+      description: "Seats that may be taken at the same time; null: no floating seats. Absent: unchanged."
+    })
+  ),
+  max_container_instances: Schema.optionalKey(
+    Schema.NullOr(optional.max_container_instances).annotate({
+      description: "Container instances that may be active; null: max_activations holds. Absent: unchanged."
+    })
+  ),
+  duration_days: Schema.optionalKey(
+    Schema.NullOr(optional.duration_days).annotate({
+      description:
+        "Days after which a license expires that is created without expires_at; null removes the term. Not for perpetual licenses."
+    })
+  ),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "PolicyUpdateRequest" })
 

@@ -22,7 +22,10 @@ export const PolicyFeature = Schema.Struct({
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({ identifier: "PolicyFeature" })
+}).annotate({
+  identifier: "PolicyFeature",
+  description: "A feature that new licenses of the policy get, with its quota."
+})
 export type PolicyFeature = typeof PolicyFeature.Type
 
 /** What a license gets. */

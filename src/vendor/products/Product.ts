@@ -11,7 +11,7 @@ export const Product = Schema.Struct({
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({ identifier: "Product" })
+}).annotate({ identifier: "Product", description: "A product whose use is licensed." })
 export type Product = typeof Product.Type
 
 export const productSorts = { created_at: "instant", code: "text" } as const

@@ -1,10 +1,13 @@
 /** An export of a report: an immutable file and its metadata (contract, "Report export"). */
 import { Schema } from "effect"
 import { Count } from "../../../contract/api/Int64.ts"
-import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { ReportKind } from "../model/Filter.ts"
 
-export const ReportExportFormat = Schema.Literals(["json", "csv", "pdf"]).annotate({ identifier: "ReportExportFormat" })
+export const ReportExportFormat = Schema.Literals(["json", "csv", "pdf"]).annotate({
+  identifier: "ReportExportFormat",
+  description: "The format of the file."
+})
 export type ReportExportFormat = typeof ReportExportFormat.Type
 
 const Filters = Schema.Record(Schema.String, Schema.Json).annotate({
@@ -29,8 +32,8 @@ export const ReportExport = Schema.Struct({
   artifact_digest: Schema.String.annotate({
     description: "SHA-256, as hex, of the file; empty until the export is completed."
   }),
-  content_type: Schema.String,
-  created_by: Schema.String,
+  content_type: Schema.String.annotate({ description: "The media type of the file." }),
+  created_by: Schema.String.annotate({ description: "The id of the API key or OIDC subject that requested it." }),
   product_ids: Schema.optionalKey(
     Schema.Array(Schema.String).annotate({
       description: "The products of the token that created it; absent: of all. The figures have no others."
@@ -38,12 +41,16 @@ export const ReportExport = Schema.Struct({
   ),
   created_at: Timestamp,
   updated_at: Timestamp,
-  download_url: Schema.String,
+  download_url: Schema.String.annotate({
+    description: "The address of the file; its download needs the scope report:export."
+  }),
   rows: Count.annotate({ description: "The number of rows in the file so far." }),
-  size_bytes: Schema.optionalKey(Count),
+  size_bytes: Schema.optionalKey(Count.annotate({ description: "The size of the file." })),
   failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." })),
-  erased_at: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "ReportExportMetadata" })
+  erased_at: Schema.optionalKey(
+    Instant("When the file was removed because a customer was erased. The digests are those of the file as it was.")
+  )
+}).annotate({ identifier: "ReportExportMetadata", description: "A report export and the state of its file." })
 export type ReportExport = typeof ReportExport.Type
 
 /** A stored export; its download address depends on the request. */

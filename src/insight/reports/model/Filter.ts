@@ -5,7 +5,7 @@
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import type { ProductIds } from "../../../access/CurrentActor.ts"
 import { isStorable, publishedAs, Text } from "../../../contract/api/Text.ts"
-import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { Instant } from "../../../contract/api/Timestamp.ts"
 
 export const ReportKind = Schema.Literals([
   "usage-summary",
@@ -13,7 +13,7 @@ export const ReportKind = Schema.Literals([
   "license-audit",
   "customer-summary",
   "subscription-settlement"
-]).annotate({ identifier: "ReportKind" })
+]).annotate({ identifier: "ReportKind", description: "What the report is about." })
 export type ReportKind = typeof ReportKind.Type
 
 /** The fields by which usage can be grouped. */
@@ -28,7 +28,8 @@ export const groupings = [
 export type Grouping = (typeof groupings)[number]
 
 export const UsageAction = Schema.Literals(["consume", "reset", "top_up", "set_limit"]).annotate({
-  identifier: "UsageAction"
+  identifier: "UsageAction",
+  description: "What changed the counter."
 })
 
 const GroupBy = Schema.String.annotate({
@@ -60,8 +61,8 @@ const TimeZone = Text(64)
 const Bucket = Schema.Literals(["1h", "1d"])
 
 const period = {
-  from: Schema.optionalKey(Timestamp.annotate({ description: "The start of the period (inclusive)." })),
-  to: Schema.optionalKey(Timestamp.annotate({ description: "The end of the period (exclusive)." }))
+  from: Schema.optionalKey(Instant("The start of the period, inclusive.")),
+  to: Schema.optionalKey(Instant("The end of the period, exclusive."))
 }
 
 const FilterText = Schema.String.check(

@@ -1,7 +1,7 @@
 /** The shape and the parameters of the overview report. */
 import { Schema } from "effect"
 import { Count } from "../../../contract/api/Int64.ts"
-import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { filterFields } from "./Filter.ts"
 import { ReportPeriod } from "./Report.ts"
 
@@ -45,7 +45,7 @@ export const Overview = Schema.Struct({
   bucket: Schema.Literals(["1h", "1d"]),
   tz: Schema.String,
   product_id: Schema.optionalKey(Schema.String),
-  counted_from: Schema.optionalKey(Timestamp),
+  counted_from: Schema.optionalKey(Instant("Since when active licenses and seats are counted.")),
   buckets: Schema.Array(OverviewFigures).annotate({ description: "All of the period, the earliest first." })
-}).annotate({ identifier: "Overview" })
+}).annotate({ identifier: "Overview", description: "Figures of a period, and their course." })
 export type Overview = typeof Overview.Type

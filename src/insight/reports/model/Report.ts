@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { Count, PositiveCount } from "../../../contract/api/Int64.ts"
-import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { AuditActorType, Event } from "../../../ledger/events/Event.ts"
 import { License, LicenseFeature, LicenseStatus } from "../../../licensing/model/License.ts"
 import { Order } from "../../../vendor/commerce/Order.ts"
@@ -15,9 +15,13 @@ import { groupings, UsageAction } from "./Filter.ts"
 const int64 = (description: string) => Schema.Number.check(Schema.isInt()).annotate({ format: "int64", description })
 
 export const ReportPeriod = Schema.Struct({
-  from: Schema.optionalKey(Timestamp.annotate({ description: "Absent: from the beginning." })),
-  to: Timestamp,
-  removed_until: Schema.optionalKey(Timestamp)
+  from: Schema.optionalKey(Instant("The start of the period, inclusive; absent: from the beginning.")),
+  to: Instant("The end of the period, exclusive."),
+  removed_until: Schema.optionalKey(
+    Instant(
+      "The time of the newest usage in the period that retention has removed. Only summaries by whole hours or days of UTC still have it."
+    )
+  )
 }).annotate({ identifier: "ReportPeriod", description: "From `from` (inclusive) to `to` (exclusive)." })
 
 const usage = {
@@ -47,19 +51,25 @@ export type UsageSummaryRow = typeof UsageSummaryRow.Type
 
 export const UsageSummary = Schema.Struct({
   period: ReportPeriod,
-  group_by: Schema.Array(Schema.Literals(groupings)),
+  group_by: Schema.Array(Schema.Literals(groupings)).annotate({ description: "The fields by which rows are grouped." }),
   bucket: Schema.optionalKey(Schema.Literals(["1h", "1d"])),
   tz: Schema.String,
-  rows: Schema.Array(UsageSummaryRow),
+  rows: Schema.Array(UsageSummaryRow).annotate({ description: "The rows of the report." }),
   totals: Schema.Struct(usage)
-}).annotate({ identifier: "UsageSummary" })
+}).annotate({ identifier: "UsageSummary", description: "Use in a period, by group and interval." })
 export type UsageSummary = typeof UsageSummary.Type
 
 export const UsageLedgerRow = Schema.Struct({
-  sequence: PositiveCount,
+  sequence: PositiveCount.annotate({
+    description: "The position in the history: without gaps, in the order of the commits."
+  }),
   occurred_at: Timestamp,
   action: UsageAction,
-  event_id: Schema.optionalKey(Schema.String),
+  event_id: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The application's id of a consumption, unique within the license permanently."
+    })
+  ),
   license_id: Schema.String,
   product_id: Schema.String,
   customer_id: Schema.optionalKey(Schema.String),
@@ -71,9 +81,9 @@ export const UsageLedgerRow = Schema.Struct({
     "The consumed amount; the change of the counter by a reset, negative if it was reduced; the amount added to the maximum " +
       "by a top-up; the new maximum."
   ),
-  balance_before: Count,
-  balance_after: Count,
-  max_after: Schema.optionalKey(Count),
+  balance_before: Count.annotate({ description: "The counter before the change." }),
+  balance_after: Count.annotate({ description: "The counter after the change." }),
+  max_after: Schema.optionalKey(Count.annotate({ description: "The maximum after the change; absent: unlimited." })),
   device_id: Schema.optionalKey(Schema.String),
   actor_type: AuditActorType,
   actor_id: Schema.String,
@@ -86,12 +96,12 @@ export const UsageBalance = Schema.Struct({
   license_id: Schema.String,
   feature_id: Schema.String,
   feature_code: Schema.optionalKey(Schema.String),
-  opening_balance: Count,
+  opening_balance: Count.annotate({ description: "The counter at the start of the period." }),
   ...usage,
   restarted: int64(
     "The change of counters that restarted because the feature was removed from the license and assigned again."
   ),
-  closing_balance: Count,
+  closing_balance: Count.annotate({ description: "The counter at the end of the period." }),
   max_after: Schema.optionalKey(Count.annotate({ description: "The maximum after the last change in the period." }))
 }).annotate({ identifier: "UsageBalance" })
 export type UsageBalance = typeof UsageBalance.Type
@@ -103,7 +113,10 @@ const validationCounts = {
   })
 }
 
-export const ValidationTotals = Schema.Struct(validationCounts).annotate({ identifier: "ValidationTotals" })
+export const ValidationTotals = Schema.Struct(validationCounts).annotate({
+  identifier: "ValidationTotals",
+  description: "Validations and refused ones."
+})
 export type ValidationTotals = typeof ValidationTotals.Type
 
 export const ValidationBuckets = Schema.Struct({
@@ -119,11 +132,14 @@ export const LicenseAudit = Schema.Struct({
   period: ReportPeriod,
   license: License,
   features: Schema.Array(LicenseFeature),
-  usage: Schema.Array(UsageBalance),
+  usage: Schema.Array(UsageBalance).annotate({ description: "The usage of each feature." }),
   validations: ValidationBuckets,
   events: Schema.Array(Event).annotate({ description: "The newest first, a page of them." }),
   next_cursor: Schema.NullOr(Schema.Number.check(Schema.isInt()).annotate({ format: "int64" }))
-}).annotate({ identifier: "LicenseAudit" })
+}).annotate({
+  identifier: "LicenseAudit",
+  description: "A license with its features, use, validations and events in a period."
+})
 export type LicenseAudit = typeof LicenseAudit.Type
 
 const tally = Schema.Record(Schema.String, Count)
@@ -134,14 +150,19 @@ export const CustomerSummary = Schema.Struct({
   licenses: Schema.Struct({ total: Count, by_status: tally }).annotate({
     description: `By the status at the time of the report: ${LicenseStatus.literals.join(", ")}.`
   }),
-  active_devices: Count,
-  live_leases: Count,
+  active_devices: Count.annotate({ description: "The active devices of all the customer's licenses." }),
+  live_leases: Count.annotate({ description: "The live floating leases of all the customer's licenses." }),
   validations: ValidationTotals,
-  orders: Schema.Struct({ total: Count, by_status: tally }),
-  subscriptions: Schema.Struct({ total: Count, by_status: tally }),
+  orders: Schema.Struct({ total: Count, by_status: tally }).annotate({ description: "The customer's orders." }),
+  subscriptions: Schema.Struct({ total: Count, by_status: tally }).annotate({
+    description: "The customer's subscriptions."
+  }),
   usage: Schema.Array(UsageSummaryRow).annotate({ description: "By product and feature." }),
   totals: Schema.Struct(usage)
-}).annotate({ identifier: "CustomerSummary" })
+}).annotate({
+  identifier: "CustomerSummary",
+  description: "A customer's licenses, devices, orders, subscriptions and use."
+})
 export type CustomerSummary = typeof CustomerSummary.Type
 
 export const SubscriptionSettlement = Schema.Struct({
@@ -149,9 +170,14 @@ export const SubscriptionSettlement = Schema.Struct({
   subscription: Schema.optionalKey(Subscription),
   order: Schema.optionalKey(Order),
   lines: Schema.Array(UsageBalance).annotate({ description: "A line for each license and feature that was used." }),
-  by_feature: Schema.Array(Schema.Struct({ feature_code: Schema.optionalKey(Schema.String), ...usage })),
+  by_feature: Schema.Array(Schema.Struct({ feature_code: Schema.optionalKey(Schema.String), ...usage })).annotate({
+    description: "The sums of each feature."
+  }),
   totals: Schema.Struct(usage)
-}).annotate({ identifier: "SubscriptionSettlement" })
+}).annotate({
+  identifier: "SubscriptionSettlement",
+  description: "The licenses and the use that an order or a subscription paid for."
+})
 export type SubscriptionSettlement = typeof SubscriptionSettlement.Type
 
 export type Usage = Schema.Struct.Type<typeof usage>

@@ -8,16 +8,10 @@ import { presentLicense } from "../../../licensing/management/PresentLicense.ts"
 import type { Assignment } from "../../../licensing/model/LicenseRecords.ts"
 import { lapsedCount } from "../../../licensing/rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../../../licensing/rows/FeatureExpirySql.ts"
-import {
-  type LoadedLicense,
-  licenseColumns,
-  licenseOf,
-  type Nullable,
-  policyColumns,
-  policyOf
-} from "../../../licensing/rows/LicenseRows.ts"
+import { type LoadedLicense, policyColumns, policyOf } from "../../../licensing/rows/LicenseRows.ts"
+import { licenseColumns, licenseOf } from "../../../licensing/rows/LicenseTable.ts"
 import { instant } from "../../../platform/postgres/driver/Parameters.ts"
-import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
+import { decodeRows, type Nullable } from "../../../platform/postgres/queries/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
 import { ledgerPeriodOf } from "../model/RequestChecks.ts"

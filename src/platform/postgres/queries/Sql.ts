@@ -128,6 +128,11 @@ const sqlState = (error: unknown) => serverError(error)?.code
 /** The row of a record: NULL where the record has no value. */
 export type NullableRow<A> = { readonly [K in keyof A]: A[K] | null }
 
+/** A row as SQL returns it: columns without a value are null. */
+export type Nullable<A> = {
+  readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
+}
+
 /**
  * A row without its NULL columns, because in the domain an absent property means "no value". A license may have thousands of rows,
  * and a loop takes a third of the time of `Object.entries`.

@@ -1,5 +1,5 @@
 /** The columns of a CSV file of licenses, and their values. */
-import { Option, Result, Schema } from "effect"
+import { Option, Result, Schema, Struct } from "effect"
 import { Metadata } from "../../../contract/api/Metadata.ts"
 import { Code, Email, Name } from "../../../contract/api/Text.ts"
 import { parseTimestamp } from "../../../contract/api/Timestamp.ts"
@@ -28,11 +28,7 @@ const Row = Schema.Struct({
   expires_at: Schema.optionalKey(Schema.Number),
   maintenance_expires_at: Schema.optionalKey(Schema.Number),
   created_at: Schema.optionalKey(Schema.Number),
-  max_activations: Schema.optionalKey(licenseLimits.max_activations),
-  max_container_instances: Schema.optionalKey(licenseLimits.max_container_instances),
-  max_floating_users: Schema.optionalKey(licenseLimits.max_floating_users),
-  max_transfers: Schema.optionalKey(licenseLimits.max_transfers),
-  offline_grace_days: Schema.optionalKey(licenseLimits.offline_grace_days),
+  ...Struct.map(licenseLimits, Schema.optionalKey),
   metadata: Metadata
 })
 

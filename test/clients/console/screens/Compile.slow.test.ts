@@ -67,7 +67,7 @@ const renames: ReadonlyArray<Rename> = [
   },
   {
     what: "an operation",
-    file: "clients/client/Operations.ts",
+    file: "clients/client/OperationNames.ts",
     from: "rotateLicenseKey:",
     to: "replaceLicenseKey:",
     reported: "licenses/LicenseActions.tsx"
