@@ -54,8 +54,12 @@ export const License = Schema.Struct({
   product_id: Schema.String,
   policy_id: Schema.String,
   status: LicenseStatus,
-  license_key_prefix: Schema.String.annotate({ description: "The first characters of the license key; of a short vendor key none." }),
-  license_key_last4: Schema.String.annotate({ description: "The last four characters of the license key; fewer of a vendor key of less than sixteen." }),
+  license_key_prefix: Schema.String.annotate({
+    description: "The first characters of the license key; of a short vendor key none."
+  }),
+  license_key_last4: Schema.String.annotate({
+    description: "The last four characters of the license key; fewer of a vendor key of less than sixteen."
+  }),
   active_device_count: Count.annotate({ description: "The devices that take a slot." }),
   times_activated: Count.annotate({ description: "Activations so far." }),
   times_transferred: Count.annotate({ description: "Changes of ownership so far." }),
@@ -208,7 +212,9 @@ export const LicenseRenew = Schema.Struct({
   .annotate({ identifier: "LicenseRenewRequest" })
 
 export const LicenseTransfer = Schema.Struct({
-  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty string clears the link." })),
+  customer_id: Schema.optionalKey(
+    Text(64).annotate({ description: "The id of the new customer; an empty string clears the link." })
+  ),
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
   reset_devices: Schema.optionalKey(
