@@ -34,7 +34,10 @@ export const publishedAs = (schema: JsonSchema.JsonSchema) =>
 export const Text = (length: number) =>
   Schema.String.check(
     isMaxCharacters(length),
-    Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
+    Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates", {
+      // Without it the document lacks the annotations of the text, which belong to the last check.
+      toJsonSchema: () => ({})
+    })
   )
 
 /** A display name: 1 to 255 characters. */

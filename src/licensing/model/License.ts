@@ -212,7 +212,9 @@ export const LicenseRenew = Schema.Struct({
   .annotate({ identifier: "LicenseRenewRequest" })
 
 export const LicenseTransfer = Schema.Struct({
-  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty string clears the link." })),
+  customer_id: Schema.optionalKey(
+    Text(64).annotate({ description: "The id of the new customer; an empty string clears the link." })
+  ),
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
   reset_devices: Schema.optionalKey(

@@ -1,6 +1,7 @@
 /**
  * A database created by the 17 migrations that preceded 0001_initial.sql, with rows in it, is upgraded to this version.
  */
+import { readdirSync } from "node:fs"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, References } from "effect"
@@ -77,25 +78,7 @@ const rows = [
 ]
 
 /** The migrations of today. */
-const migrations = [
-  "0001_initial.sql",
-  "0002_unused_token.sql",
-  "0003_device_due_at.sql",
-  "0004_feature_expiry.sql",
-  "0007_compressed_chunks.sql",
-  "0008_partitions.sql",
-  "0009_cluster.sql",
-  "0010_limits_and_terms.sql",
-  "0011_lists.sql",
-  "0012_keys.sql",
-  "0013_product_limits.sql",
-  "0014_erasure_and_overview.sql",
-  "0016_subscription_observed_at.sql",
-  "0017_erasure_fence.sql",
-  "0018_report_export_filters.sql",
-  "0019_pending_feature_expiry.sql",
-  "0020_vendor_key_characters.sql"
-]
+const migrations = readdirSync(new URL("../../../../schema/migrations", import.meta.url)).toSorted()
 
 const layerQuiet = Layer.succeed(References.MinimumLogLevel, "None")
 
