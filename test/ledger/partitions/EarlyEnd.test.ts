@@ -141,7 +141,7 @@ describe("A retention that is switched on later", () => {
     }).pipe(onDatabase)
   )
 
-  it.live("leaves the present partition as it is if the retention is switched off again", () =>
+  it.live("keeps the current partition if the retention is switched off again", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const license = yield* makeHistory(scanned)
@@ -155,7 +155,7 @@ describe("A retention that is switched on later", () => {
     }).pipe(onDatabase)
   )
 
-  it.live("gives up an end that the numbers come near to while rows are validated", () =>
+  it.live("drops a planned end if the numbers come near it during the validation", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const license = yield* makeHistory(validated)

@@ -114,7 +114,7 @@ describe("partitions", () => {
     }).pipe(withWorker(validating))
   )
 
-  it.live("keep the event ids of two licenses apart whose digests are equal", () =>
+  it.live("distinguish the event ids of two licenses with equal digests", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [pair] = yield* sql<{ readonly one: string; readonly other: string }>`

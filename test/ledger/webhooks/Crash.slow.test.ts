@@ -83,7 +83,7 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
       })
     )
 
-    it.effect("delivers over TLS to a receiver whose certificate is trusted for its name", () =>
+    it.effect("delivers over TLS to a receiver with a trusted certificate for its name", () =>
       Effect.gen(function* () {
         const directory = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
         writeFileSync(`${directory}/ca.pem`, certificate)

@@ -51,7 +51,7 @@ const post = Effect.fnUntraced(function* (url: string) {
 const failureOf = (url: string) => Effect.map(Effect.flip(post(url)), ({ reason }) => reason)
 
 layer(layerSender({ webhookAllowLocal: true }))("A request", (it) => {
-  it.effect("goes to the exact address that was checked, under the requested name", () =>
+  it.effect("connects to exactly the checked address, with the requested name", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       yield* resolvesTo(["127.0.0.1"], ["10.0.0.1"])

@@ -40,7 +40,7 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("replaces a secret that no master key opens, and the replaced one no longer signs", () =>
+  it.effect("replaces a secret that no master key decrypts, without signing with the old one", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const sql = yield* SqlClient.SqlClient

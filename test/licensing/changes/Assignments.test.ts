@@ -60,7 +60,7 @@ describe("assign", () => {
     assert.deepStrictEqual(changes.events?.[0]?.metadata["changes"], { enabled: { old: true, new: false } })
   })
 
-  it("takes away what the request sets to null", () => {
+  it("removes the values that the request sets to null", () => {
     const { after, changes, reply } = allowed(start, assign, {
       feature_id: id,
       max_consumptions: null,
@@ -88,7 +88,7 @@ describe("assign", () => {
     assert.deepStrictEqual(allowed(unassigned, assign, { feature_id: id, max_consumptions: 9 }).changes.ledger, [])
   })
 
-  it("never touches what was consumed, and tells what remains", () => {
+  it("keeps the consumption, and returns the remaining quota", () => {
     const reply = (max_consumptions: number) => allowed(start, assign, { feature_id: id, max_consumptions }).reply
     assert.deepInclude(reply(6), { total_consumptions: 4, max_consumptions: 6, remaining: 2 })
     assert.deepInclude(reply(0), { total_consumptions: 4, max_consumptions: 0, remaining: 0 })
@@ -126,7 +126,7 @@ describe("assign", () => {
     allowed({ ...start, license }, unassign, { feature_id: id })
   })
 
-  it("leaves what was asked for, and once it is there asks for nothing more", () => {
+  it("leads to the requested values, and changes nothing when repeated", () => {
     const commands: fc.Arbitrary<AssignCommand> = fc.record(
       {
         feature_id: fc.constantFrom("feat_api", "feat_export"),
@@ -178,7 +178,7 @@ describe("unassign", () => {
     assert.strictEqual(after.license.total_consumptions, start.license.total_consumptions)
   })
 
-  it("tells the ledger what was counted and is given up, and of what was never counted nothing", () => {
+  it("records a lost count in the ledger, and no entry without a count", () => {
     const { changes } = allowed(start, unassign, { feature_id: id })
     assert.deepStrictEqual(changes.ledger, [{ feature_id: id, action: "reset", amount: -4, balance_after: 0 }])
     const unused = rowsOf({ features, assignments: [{ ...known, total_consumptions: 0 }] })

@@ -113,7 +113,7 @@ describe("actions on a device", () => {
     assert.deepInclude(after.license, { active_device_count: 2, times_activated: 1 })
   })
 
-  it("take an activation whose heartbeat is overdue for what it is: expired", () => {
+  it("treat an activation with an overdue heartbeat as expired", () => {
     const device = deviceOf(machine, { due_at: noon - 1 })
     const rows = rowsOf({ devices: [device], policy: { require_heartbeat: true, validation_interval_minutes: 10 } })
     const { after, changes } = allowed(rows, reset, { device_id: device.id })

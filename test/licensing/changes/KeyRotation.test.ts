@@ -16,7 +16,7 @@ describe("rotate-key", () => {
     allowed(after, validate, { ...requestOf(machine), keyHash: key.key_hash })
   })
 
-  it("stores the key's digest and ends, tells the ends alone, and is no change of what the license entitles to", () => {
+  it("stores the key's digest, prefix and last characters, and does not raise the entitlement version", () => {
     const { before, after, changes, reply } = allowed(rowsOf(), rotateKey, key)
     assert.deepStrictEqual(after.license, { ...before.license, ...key, updated_at: noon })
     assert.deepStrictEqual(reply, { license: after.license, policy: after.policy, assignments: [] })

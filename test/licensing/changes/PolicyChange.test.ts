@@ -184,7 +184,7 @@ describe("promised heartbeats over a change of policy", () => {
     assert.isFalse(isLate(after, promised, promised.due_at!))
   })
 
-  it("are due no earlier under a shorter interval, nor without what the old policy promised", () => {
+  it("are not due earlier because of a shorter interval or a lost promise of the old policy", () => {
     const target = targetOf({ require_heartbeat: true, validation_interval_minutes: 10 })
     const policy = { require_heartbeat: true, not_due_before: noon + 2 * day }
     const { after } = allowed(movable(target, { devices: [silent, promised], policy }), changePolicy, toPro)

@@ -147,7 +147,7 @@ describe("a usage reset", () => {
     refusedWith("LICENSE_STATE_CONFLICT", revoked, resetUsage, { feature_code: "none", reset_consumed: true })
   })
 
-  it("leaves what was asked for, its ledger leading from one to the other", () => {
+  it("leads to the requested values, and its ledger entries add up", () => {
     const amounts = fc.record(
       {
         max_consumptions: fc.constantFrom(0, 5, 90),

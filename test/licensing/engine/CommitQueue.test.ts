@@ -81,7 +81,7 @@ const groupsWith = (pauseMillis: number) =>
   })
 
 describe("The commit queue", () => {
-  it.live("puts what arrives while it gathers into the next group", () =>
+  it.live("puts changes that arrive during the pause into the next group", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* groupsWith(20), [1, 2])
       assert.deepStrictEqual(yield* groupsWith(0), [1, 1, 1])

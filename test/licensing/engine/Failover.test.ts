@@ -25,7 +25,7 @@ const loseAllCommits = Effect.fnUntraced(function* (license: string) {
 })
 
 layer(Database.layer, { timeout: 60_000 })("after a failover to a standby that lags", (it) => {
-  it.effect("a change is decided on what the database has, after as many commits as were lost", () =>
+  it.effect("a change is decided on the database's state, after as many commits as were lost", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const { license } = yield* makeLicense({ max_consumptions: 10 })

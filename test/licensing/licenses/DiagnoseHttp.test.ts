@@ -122,7 +122,7 @@ layer(TestServer.layer)("A diagnosis", (it) => {
     })
   )
 
-  it.effect("goes on after the license's own state has failed", () =>
+  it.effect("continues after the check of the license's state has failed", () =>
     Effect.gen(function* () {
       const { advance, client } = yield* TestServer
       const { call, diagnosed, id } = yield* make("states")

@@ -267,7 +267,7 @@ layer(TestServer.layer, { timeout: 120_000 })("A batch", (it) => {
     })
   )
 
-  it.effect("that names the same keys as another goes to one of the two, whatever their order", () =>
+  it.effect("gets its keys or is refused if another one has the same keys in any order", () =>
     Effect.gen(function* () {
       const { own } = yield* makeCatalog
       const { feature_id: _, ...named } = own

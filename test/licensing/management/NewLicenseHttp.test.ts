@@ -75,7 +75,7 @@ layer(TestServer.layer)("Limits of one license", (it) => {
     })
   )
 
-  it.effect("hold at once for the runtime, and end nothing when they are lowered", () =>
+  it.effect("apply to the runtime immediately, and end nothing when they are lowered", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id, runtime } = yield* issue({ max_activations: 1, max_floating_users: 1 })

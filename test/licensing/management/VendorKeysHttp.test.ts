@@ -43,7 +43,7 @@ const issuedBy = ({ json }: Answer) =>
   ).data
 
 layer(TestServer.layer, { timeout: 60_000 })("A vendor key", (it) => {
-  it.effect("works as it was given, on every path, and in no other form", () =>
+  it.effect("works on every path exactly as given", () =>
     Effect.gen(function* () {
       const key = freshKey()
       const { id, license_key, runtime: application } = yield* issue({}, { license_key: key })
@@ -83,7 +83,7 @@ layer(TestServer.layer, { timeout: 60_000 })("A vendor key", (it) => {
     })
   )
 
-  it.effect("shows a quarter of itself at most, and is found by what it shows", () =>
+  it.effect("shows at most a quarter of its characters, and is found by them", () =>
     Effect.gen(function* () {
       const create = yield* creator
       const { send } = yield* TestServer

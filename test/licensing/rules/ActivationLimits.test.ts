@@ -129,7 +129,7 @@ describe("activation limits", () => {
     )
   })
 
-  it("deactivate nobody when they are lowered, and admit nobody until there is room", () => {
+  it("deactivate no device when they are lowered, and admit no device until a slot is free", () => {
     const rows = rowsOf({ policy: { max_activations: 1 }, devices: [deviceOf(machine), deviceOf(pod)] })
     allowed(rows, validate, requestOf(machine))
     allowed(rows, validate, requestOf(pod))

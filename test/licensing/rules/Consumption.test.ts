@@ -79,7 +79,7 @@ describe("consume", () => {
     allowed(start, consume, usage({ amount: 3 }))
   })
 
-  it("leaves nothing of a maximum that was lowered below what is used", () => {
+  it("leaves no remaining quota if the maximum is lowered below the consumption", () => {
     const { refused } = refusedWith(
       "USAGE_LIMIT_EXCEEDED",
       metered({ max_consumptions: 5, total_consumptions: 7 }),
@@ -231,7 +231,7 @@ describe("many consumptions", () => {
     }
   })
 
-  it("may reach both marks at once", () => {
+  it("may reach both thresholds at once", () => {
     const { changes } = allowed(metered({ max_consumptions: 10 }), consume, usage({ amount: 10 }))
     assert.deepStrictEqual(eventTypes(changes), ["usage.consumed", "usage.threshold_reached", "usage.exhausted"])
     const metadata = {

@@ -256,7 +256,7 @@ const start = rowsOf({
 })
 
 describe("the counters of a license", () => {
-  it("are what the contract tells after any sequence of commands", () => {
+  it("follow the contract after any sequence of commands", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(waits, steps), { minLength: 1, maxLength: 40 }), (sequence) => {
         const told = new Told()

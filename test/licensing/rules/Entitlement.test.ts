@@ -181,7 +181,7 @@ describe("an entitlement", () => {
     }
   })
 
-  it("is what the contract's words make of any license that is admitted", () => {
+  it("follows the contract for any admitted license", () => {
     fc.assert(
       fc.property(anyRows, requests, (rows, request) => {
         const { after, reply } = perform(rows, check, request, noon)

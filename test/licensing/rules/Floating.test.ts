@@ -112,7 +112,7 @@ describe("checkout", () => {
     assert.strictEqual(parseTimestamp(beat.lease_expires_at), noon + 5 * minute)
   })
 
-  it("leaves an activation as it is, and takes no slot from anybody", () => {
+  it("does not change an activation, and takes no slot", () => {
     const device = deviceOf(machine)
     const { after } = allowed(rowsOf({ devices: [device] }), checkout, checkoutOf(machine, "1"))
     assert.deepInclude(after.devices[0], { status: "active", holds_slot: true, activated_at: device.activated_at })
@@ -126,7 +126,7 @@ describe("a seat", () => {
   const entitled = rowsOf({ policy: { max_activations: 1 }, assignments: [assignmentOf("api")] })
   const seated = allowed(entitled, checkout, checkoutOf(machine, "1")).after
 
-  it("stands for an activation in validate, check and consume, not in offline, as long as its lease lives", () => {
+  it("replaces an activation in validate, check and consume, but not in offline, while its lease is live", () => {
     const consumption = { ...requestOf(machine), feature_code: "api", event_id: "event", amount: 1 }
     for (const at of [noon, end - 1]) {
       assert.strictEqual(allowed(seated, validate, requestOf(machine), at).reply.device_id, deviceOf(machine).id)
@@ -152,7 +152,7 @@ describe("a seat", () => {
     assert.strictEqual(allowed(returned, checkin, leaseCommand("1")).after.devices[0]?.status, "deactivated")
   })
 
-  it("needs no heartbeat of an activation, and its end is no overdue one", () => {
+  it("needs no heartbeat of an activation, and does not end as overdue", () => {
     const strict = rowsOf({ policy: { require_heartbeat: true, validation_interval_minutes: 1 } })
     const held = allowed(strict, checkout, checkoutOf(machine, "1")).after
     allowed(held, validate, requestOf(machine), end - 1)

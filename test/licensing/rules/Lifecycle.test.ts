@@ -124,7 +124,7 @@ describe("transitions", () => {
     assert.strictEqual(after.license.active_device_count, 0)
   })
 
-  it("tells of an expired license what its type allows", () => {
+  it("names the remedy for an expired license by its type", () => {
     const refusalOf = (license_type: "trial" | "consumption") => {
       const rows = rowsOf({ license: clocks.expired, policy: { license_type } })
       return refusedWith("LICENSE_STATE_CONFLICT", rows, reinstate, undefined).refused.message

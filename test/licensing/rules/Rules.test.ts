@@ -82,7 +82,7 @@ describe("every rule", () => {
     })
   })
 
-  it("raises the entitlement version by one when it changes what the version stands for, whatever else it changes, and only then", () => {
+  it("raises the entitlement version by one if and only if it changes the entitlement", () => {
     afterEachStep(({ before, after, changes }) => {
       const same =
         JSON.stringify(entitling(before)) === JSON.stringify(entitling(after)) &&
@@ -91,7 +91,7 @@ describe("every rule", () => {
     })
   })
 
-  it("changes nothing but what a refusal records when it refuses", () => {
+  it("changes only the record of the refusal when it refuses", () => {
     afterEachStep(({ before, after, refused }) => {
       if (refused === undefined) return
       assert.deepStrictEqual(withoutRecord(after), withoutRecord(before))
@@ -138,7 +138,7 @@ describe("every rule", () => {
     })
   })
 
-  it("keeps the count of active devices, and gives out no slot beyond the limits", () => {
+  it("keeps the count of active devices correct and within the limits", () => {
     afterEachStep(({ before, after }) => {
       assert.strictEqual(after.license.active_device_count, slots(after))
       for (const { status, holds_slot } of after.devices) if (holds_slot) assert.strictEqual(status, "active")
@@ -246,7 +246,7 @@ describe("every rule", () => {
     assert.sameMembers(Array.from(met), Array.from(payloads.keys()))
   })
 
-  it("gives out no floating seat beyond the limit, one for each device, and lets none outlive the license's access", () => {
+  it("keeps floating seats within the limit, one for each device, and not after the end of access", () => {
     afterEachStep(({ before, after, now }) => {
       const live = ({ leases }: Rows) => leases.filter(({ status }) => status === "live")
       assert.isAtMost(
@@ -262,7 +262,7 @@ describe("every rule", () => {
     })
   })
 
-  it("keeps whoever has a slot or a seat active, and nobody else", () => {
+  it("keeps exactly the devices with a slot or a seat active", () => {
     afterEachStep(({ after }) => {
       for (const { id, status, holds_slot } of after.devices) {
         const seated = after.leases.some((lease) => lease.device_id === id && lease.status === "live")

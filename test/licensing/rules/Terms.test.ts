@@ -83,7 +83,7 @@ describe("a pending term", () => {
     assert.strictEqual(endsAt({ duration_days: 10, duration_starts: "creation" }), noon + 30 * day)
   })
 
-  it("gives way to an expiry of an edit or a renewal; a renewal by days adds to its end", () => {
+  it("is replaced by the expiry of an edit or a renewal; a renewal by days adds to its end", () => {
     const edited = allowed(pendingTerm(), update, { expires_at: noon + day }).after.license
     assert.deepInclude(edited, { expires_at: noon + day, term_days: undefined })
     const renewed = allowed(pendingTerm(), renew, { expires_at: noon + day }).after.license

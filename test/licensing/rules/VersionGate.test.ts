@@ -162,7 +162,7 @@ describe("the version gate", () => {
     )
   })
 
-  it("entitles exactly to what was released by the cutoff, and says that of what it refuses too", () => {
+  it("entitles to exactly the versions released by the cutoff, and its refusals name the cutoff", () => {
     fc.assert(
       fc.property(
         anyRows,

@@ -32,7 +32,7 @@ const Stubs = Layer.mergeAll(
 )
 
 layer(Stubs)("A pending command of the fast path", (it) => {
-  it.effect("throws nothing where its answer cannot be made: whoever sends it does", () =>
+  it.effect("does not throw if its response cannot be made; the sender handles that", () =>
     Effect.gen(function* () {
       const operations = yield* makeFastOperations
       const head = { method: "POST", url: "", headers: { authorization: `License ${key}` }, source: {} }

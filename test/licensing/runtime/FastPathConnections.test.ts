@@ -37,7 +37,7 @@ const request = (
 const closing = ["Connection: close"]
 
 layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
-  it.effect("on which requests come in a row answers them in order, whichever way each of them goes", () =>
+  it.effect("answers pipelined requests in order, on either path", () =>
     Effect.gen(function* () {
       const { taken } = yield* RuntimePaths
       const key = yield* remembered
@@ -61,7 +61,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
     })
   )
 
-  it.effect("on which a request comes byte by byte, or its body in pieces, answers it", () =>
+  it.effect("answers a request that arrives byte by byte, or with its body in pieces", () =>
     Effect.gen(function* () {
       const { taken } = yield* RuntimePaths
       const key = yield* remembered
@@ -78,7 +78,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
     })
   )
 
-  it.effect("that the client closes at any point harms nobody", () =>
+  it.effect("harms no other client when it is closed at any point", () =>
     Effect.gen(function* () {
       const { ask } = yield* RuntimePaths
       const { abandon } = yield* TestServer
@@ -151,7 +151,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
     })
   )
 
-  it.effect("on which a body ends early or goes on has no second request made of it", () =>
+  it.effect("does not treat the rest of a body as a second request", () =>
     Effect.gen(function* () {
       const { taken } = yield* RuntimePaths
       const key = yield* remembered
@@ -201,7 +201,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
     })
   )
 
-  it.effect("whose body comes late is answered when it has come, and others meanwhile", () =>
+  it.effect("answers a request with a late body when it has arrived, and others meanwhile", () =>
     Effect.gen(function* () {
       const { asked } = yield* RuntimePaths
       const { port } = yield* TestServer

@@ -54,7 +54,7 @@ layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
 })
 
 layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too much is asked", (it) => {
-  it.effect("turns plain requests away as it does others, and does all that it has taken", () =>
+  it.effect("refuses plain requests like others, and completes all accepted ones", () =>
     Effect.gen(function* () {
       const { ask, asked, faceOf, taken } = yield* RuntimePaths
       const { client, port } = yield* TestServer

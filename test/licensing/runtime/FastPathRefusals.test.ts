@@ -175,7 +175,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => 
     })
   )
 
-  it.effect("has its own request id where that is well-formed, and else a new one", () =>
+  it.effect("has the request's id if it is well-formed, otherwise a new one", () =>
     Effect.gen(function* () {
       const { asked, remember } = yield* RuntimePaths
       const license = yield* issue()

@@ -59,7 +59,7 @@ const issued = Effect.fnUntraced(function* (policy: Parameters<typeof issue>[0] 
 })
 
 layer(TestServer.layer)("Offline envelopes over HTTP", (it) => {
-  it.effect("open with the key as it was issued, however the client writes it, and verify inside and outside", () =>
+  it.effect("are decrypted with the key as issued, however the client writes it, and both signatures are valid", () =>
     Effect.gen(function* () {
       const { id, license_key, send } = yield* issued({ offline_grace_days: 3 })
       const body = { fingerprint: "machine" }
@@ -84,7 +84,7 @@ layer(TestServer.layer)("Offline envelopes over HTTP", (it) => {
     })
   )
 
-  it.effect("never have the same salt, nonce or ciphertext, and open for nobody else", () =>
+  it.effect("never have the same salt, nonce or ciphertext, and no other key decrypts them", () =>
     Effect.gen(function* () {
       const { license_key, send } = yield* issued()
       const other = yield* issued()
@@ -109,7 +109,7 @@ layer(TestServer.layer)("Offline envelopes over HTTP", (it) => {
     })
   )
 
-  it.effect("are recorded without what they hold, and refused without an activation or where the policy says so", () =>
+  it.effect("are recorded without their content, and refused without an activation or by the policy", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id, send } = yield* issued({ max_floating_users: 1 })

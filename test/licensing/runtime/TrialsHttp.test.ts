@@ -104,7 +104,7 @@ layer(TestServer.layer, { timeout: 60_000 })("A trial without a key", (it) => {
     })
   )
 
-  it.effect("whose response was lost is found by support, and continues with another key", () =>
+  it.effect("with a lost response is found by support, and continues with another key", () =>
     Effect.gen(function* () {
       const { client, connect } = yield* TestServer
       const { ask } = yield* makeProduct()
