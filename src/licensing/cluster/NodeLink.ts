@@ -19,7 +19,8 @@ const keepAliveMillis = 10_000
 const linksMax = 256
 
 export interface Link<Out extends ToOwner | FromOwner> {
-  send(message: Out): void
+  /** Sends all but a single command or outcome that is too large, whose id it passes to `onTooLarge`. */
+  send(message: Out, onTooLarge?: (id: number) => void): void
   close(): void
   /** Bytes that wait for the other side to read. */
   backlog(): number
@@ -33,8 +34,8 @@ interface LinkEvents {
 }
 
 const linkOver = <Out extends ToOwner | FromOwner>(socket: TLSSocket): Link<Out> => ({
-  send: (message) => {
-    for (const frame of encodeFrames(message)) socket.write(frame)
+  send: (message, onTooLarge) => {
+    for (const frame of encodeFrames(message, onTooLarge)) socket.write(frame)
   },
   close: () => void socket.destroy(),
   backlog: () => socket.writableLength

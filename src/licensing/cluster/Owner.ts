@@ -9,7 +9,7 @@ import { LicenseActors } from "../engine/LicenseActors.ts"
 import type { PendingCommand } from "../engine/PendingCommand.ts"
 import type { Link } from "./NodeLink.ts"
 import { type FromOwner, type HandedOver, type Outcome, type ToOwner, wireVersion } from "./Wire.ts"
-import { fromWire, refusalToWire } from "./WireCommands.ts"
+import { fromWire, refusalToWire, refuseTooLarge } from "./WireCommands.ts"
 
 /** How long a stopping node waits for the commands that it has taken over. */
 const drainChecks = 20
@@ -145,6 +145,8 @@ const sendOutcomes = (asker: Asker) =>
     Effect.sync(() => {
       const { outcomes } = asker
       asker.outcomes = []
-      asker.link.send({ outcomes })
+      asker.link.send({ outcomes }, (id) =>
+        asker.link.send({ outcomes: [[id, "refused", refusalToWire(refuseTooLarge)]] })
+      )
     })
   )

@@ -27,7 +27,7 @@ interface OwnerEvents {
 interface OwnerConnection {
   isOpen(): boolean
   /** Sends nothing while the connection is lost. */
-  send(message: ToOwner): void
+  readonly send: Link<ToOwner>["send"]
   close(): void
   /** Bytes that the owner has not read yet. */
   backlog(): number
@@ -86,7 +86,7 @@ export const makeOwnerConnection = Effect.fnUntraced(function* (
   )
   return {
     isOpen: () => link !== undefined,
-    send: (message) => link?.send(message),
+    send: (message, onTooLarge?: (id: number) => void) => link?.send(message, onTooLarge),
     close: () => link?.close(),
     backlog: () => link?.backlog() ?? 0,
     backOff: () => {

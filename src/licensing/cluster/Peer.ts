@@ -17,7 +17,7 @@ import { Liveness } from "./Liveness.ts"
 import { makeOwnerConnection } from "./OwnerConnection.ts"
 import { type WaitingCommand, WaitingCommands } from "./WaitingCommands.ts"
 import type { Outcome } from "./Wire.ts"
-import { refusalFromWire, repeated } from "./WireCommands.ts"
+import { refusalFromWire, refuseTooLarge, repeated } from "./WireCommands.ts"
 
 /** Commands that wait for one owner. Further ones are decided here. */
 const waitingMax = 4_096
@@ -132,7 +132,9 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
         takeBackUnsent()
         return
       }
-      connection.send({ epoch, commands: waiting.send(epoch, nowMillis()) })
+      connection.send({ epoch, commands: waiting.send(epoch, nowMillis()) }, (id) =>
+        waiting.take(id)?.command.resume(Exit.fail(refuseTooLarge))
+      )
       if (isChecking) return
       isChecking = true
       fork(check)

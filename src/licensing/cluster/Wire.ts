@@ -54,23 +54,32 @@ const headerBytes = 4
 export const frameBytesMax = 16 * 1024 * 1024
 
 /**
- * A message as frames: one, unless it is too large, then those of its halves. Fails if a single command or outcome is
- * too large.
+ * A message as frames: one, unless it is too large, then those of its halves. A single command or outcome that is too
+ * large is left out, and its id is passed to `onTooLarge`.
  */
-export const encodeFrames = (message: ToOwner | FromOwner): ReadonlyArray<Buffer> => {
+export const encodeFrames = (
+  message: ToOwner | FromOwner,
+  onTooLarge?: (id: number) => void
+): ReadonlyArray<Buffer> => {
   const text = JSON.stringify(message)
   const length = Buffer.byteLength(text)
-  if (length > frameBytesMax) return halvesOf(message).flatMap(encodeFrames)
+  if (length > frameBytesMax) return halvesOf(message, onTooLarge).flatMap((half) => encodeFrames(half, onTooLarge))
   const frame = Buffer.allocUnsafe(headerBytes + length)
   frame.writeUInt32BE(length, 0)
   frame.write(text, headerBytes)
   return [frame]
 }
 
-const halvesOf = (message: ToOwner | FromOwner): ReadonlyArray<ToOwner | FromOwner> => {
+const halvesOf = (
+  message: ToOwner | FromOwner,
+  onTooLarge?: (id: number) => void
+): ReadonlyArray<ToOwner | FromOwner> => {
   const name = "commands" in message ? "commands" : "outcomes"
-  const all: ReadonlyArray<unknown> = ("commands" in message ? message.commands : message.outcomes) ?? []
-  if (all.length < 2) throw new RangeError("A command or an outcome is larger than a frame.")
+  const all: ReadonlyArray<HandedOver | Outcome> = ("commands" in message ? message.commands : message.outcomes) ?? []
+  if (all.length < 2) {
+    for (const [id] of all) onTooLarge?.(id)
+    return []
+  }
   const half = all.length >>> 1
   return [
     { ...message, [name]: all.slice(0, half) },

@@ -70,6 +70,12 @@ const withDigests = (command: { readonly binding?: Binding }): unknown => {
   return command
 }
 
+/** Of a command, or an outcome, that is larger than a frame. */
+export const refuseTooLarge = refuse(
+  "INTERNAL_ERROR",
+  "The request or its response is too large for the service: tell its operator the request id."
+)
+
 export const refusalToWire = ({ code, detail, facts, isRecorded, message }: Refusal): RefusalParts =>
   ({ code, message, detail, facts, isRecorded }) as RefusalParts
 

@@ -2,12 +2,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import type { Link } from "../../../src/licensing/cluster/NodeLink.ts"
 import { makeOwner } from "../../../src/licensing/cluster/Owner.ts"
-import { type FromOwner, type HandedOver, type ToOwner, wireVersion } from "../../../src/licensing/cluster/Wire.ts"
+import {
+  encodeFrames,
+  type FromOwner,
+  frameBytesMax,
+  type HandedOver,
+  type ToOwner,
+  wireVersion
+} from "../../../src/licensing/cluster/Wire.ts"
 import { Journal } from "../../../src/licensing/engine/Journal.ts"
 import { LicenseActors } from "../../../src/licensing/engine/LicenseActors.ts"
 import type { PendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
-import { Signer } from "../../../src/platform/signing/Signer.ts"
+import { type Signed, Signer } from "../../../src/platform/signing/Signer.ts"
 
 const heartbeat = (id: number): HandedOver => [id, "heartbeat", `lic_${id}`, {}, "req_1", null, null, null]
 
@@ -26,7 +34,13 @@ const makeSubject = Effect.gen(function* () {
     Effect.provideService(Signer, {} as Signer["Service"])
   )
   const sent: Array<FromOwner> = []
-  const link = { send: (message: FromOwner) => void sent.push(message), close: () => {}, backlog: () => 0 }
+  const link: Link<FromOwner> = {
+    send: (message, onTooLarge) => {
+      for (const frame of encodeFrames(message, onTooLarge)) sent.push(JSON.parse(frame.toString("utf8", 4)))
+    },
+    close: () => {},
+    backlog: () => 0
+  }
   const { onText } = owner.accept(link)
   assert.deepStrictEqual(sent.splice(0), [{ version: wireVersion, epoch: "second" }])
   /** What the owner sends when it gets this. */
@@ -72,6 +86,23 @@ describe("An owner", () => {
       const outcomes = [[2, "undecided"]] as const
       assert.deepStrictEqual(yield* answersTo({ epoch: "first", commands: [heartbeat(2)] }), [{ outcomes }])
       assert.lengthOf(posted, 1)
+    })
+  )
+
+  it.effect("refuses a command whose outcome is too large for the other node", () =>
+    Effect.gen(function* () {
+      const { answersTo, posted } = yield* makeSubject
+      yield* answersTo({ epoch: "second", commands: [heartbeat(1), heartbeat(2)] })
+      const bytes = "x".repeat(frameBytesMax)
+      const signed: Signed = { bytes, signature: { alg: "Ed25519", kid: "kid", value: "value" } }
+      posted[0]!.resume(
+        Exit.succeed((onSignature: (exit: Exit.Exit<Signed>) => void) => onSignature(Exit.succeed(signed)))
+      )
+      posted[1]!.resume(Exit.die("no outcome"))
+      const answers = yield* answersTo({ epoch: "second", commands: [] })
+      const [refused, other] = answers.flatMap(({ outcomes = [] }) => outcomes)
+      assert.deepInclude(refused?.[2], { code: "INTERNAL_ERROR" })
+      assert.deepStrictEqual(other, [2, "undecided"])
     })
   )
 

@@ -1,7 +1,8 @@
 /** A node and the owner that it hands commands over to, over a real connection; the test plays the owner. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, FiberSet, identity, Latch, Queue } from "effect"
+import { Effect, Exit, FiberSet, identity, Latch, Option, Queue } from "effect"
 import { TestClock } from "effect/testing"
+import type { Refusal } from "../../../src/contract/api/Failure.ts"
 import { type Link, listen } from "../../../src/licensing/cluster/NodeLink.ts"
 import { makePeer } from "../../../src/licensing/cluster/Peer.ts"
 import {
@@ -61,20 +62,29 @@ const makePair = Effect.gen(function* () {
     if (commands.length === 0) signs++
     return commands.length === 0
   }
-  /** Hands a command over, and waits until the owner has it. Returns its number and what waits for its outcome. */
-  const handOver = Effect.fnUntraced(function* (license: string) {
+  /** Hands a command over. Returns what waits for its refusal. */
+  const post = (license: string, fingerprint = "m") => {
     const answered = Latch.makeUnsafe(false)
+    let refusal: Refusal | undefined
     const command = pendingCommand({
       rule: check,
-      command: requestOf(hardware("m")),
+      command: requestOf(hardware(fingerprint)),
       origin: { actor_type: "license", actor_id: license, request_id: "req_1", ip_address: undefined },
       begin: identity,
       span: undefined,
-      resume: (exit) => void (Exit.isFailure(exit) && answered.openUnsafe())
+      resume: (exit) => {
+        refusal = Exit.findErrorOption(exit).pipe(Option.getOrUndefined)
+        if (refusal !== undefined) answered.openUnsafe()
+      }
     })
     assert.isTrue(peer.handOver(license, command))
+    return Effect.map(answered.await, () => refusal?.code)
+  }
+  /** Hands a command over, and waits until the owner has it. Returns its number and what waits for its refusal. */
+  const handOver = Effect.fnUntraced(function* (license: string) {
+    const answered = post(license)
     const { commands } = yield* Effect.repeat(Queue.take(frames), { until: (frame) => !asksForSign(frame) })
-    return { id: commands[0]![0], answered: answered.await }
+    return { id: commands[0]![0], answered }
   })
   const refuse = (id: number, code: "DEVICE_NOT_FOUND" | "NOT_READY", message = "") =>
     owner.send({ outcomes: [[id, "refused", { code, message }]] })
@@ -84,7 +94,7 @@ const makePair = Effect.gen(function* () {
     owner.send({ epoch, ...more })
     return Effect.repeat(turn, { until: () => peer.isReady() === (epoch !== "") })
   }
-  return { decidedHere, handOver, signOfLifeAsked, owner, ready, refuse, retired, signs: () => signs, tell }
+  return { decidedHere, handOver, signOfLifeAsked, owner, post, ready, refuse, retired, signs: () => signs, tell }
 })
 
 describe("A command that an owner does not answer", () => {
@@ -179,6 +189,17 @@ describe("What is too large for one frame", () => {
     })
   )
 
+  it.effect("is refused if it is one command, and the others of its turn are handed over", () =>
+    Effect.gen(function* () {
+      const { handOver, post, refuse } = yield* makePair
+      const huge = post("huge", "x".repeat(frameBytesMax))
+      const { answered, id } = yield* handOver("other")
+      assert.strictEqual(yield* huge, "INTERNAL_ERROR")
+      refuse(id, "DEVICE_NOT_FOUND")
+      assert.strictEqual(yield* answered, "DEVICE_NOT_FOUND")
+    })
+  )
+
   it("is divided, and nothing else is", () => {
     const small: ToOwner = { epoch: "t", commands: [] }
     assert.lengthOf(encodeFrames(small), 1)
@@ -196,10 +217,9 @@ describe("What is too large for one frame", () => {
       received.flatMap((each) => each.outcomes ?? []).map(([id]) => id),
       outcomes.map(([id]) => id)
     )
-    const [one] = outcomes
-    assert.throws(
-      () => encodeFrames({ outcomes: [[0, "signed", "x".repeat(frameBytesMax), "", ""], one!] }),
-      /larger than a frame/
-    )
+    const refused: Array<number> = []
+    const huge = [9, "signed", "x".repeat(frameBytesMax), "", ""] as const
+    const frames = encodeFrames({ outcomes: [outcomes[0]!, huge, outcomes[1]!] }, (id) => refused.push(id))
+    assert.deepStrictEqual([refused, frames.length], [[9], 2])
   })
 })
