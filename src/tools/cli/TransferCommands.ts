@@ -3,6 +3,7 @@ import { Clock, Console, Effect, Layer } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { VendorKeys } from "../../licensing/management/VendorKeys.ts"
+import { type Encoding, encodings } from "../transfer/csv/CsvText.ts"
 import { importCsv } from "../transfer/csv/ImportCsv.ts"
 import { Exporting } from "../transfer/Exporting.ts"
 import { writeLines } from "../transfer/Files.ts"
@@ -95,7 +96,11 @@ const imported = <R>(
       faults
     }
     yield* print(json, shown, [
-      ...aligned([...countRows(written), ["existed already", String(present)]]),
+      ...aligned([
+        ...countRows(written),
+        ["existed already", String(present)],
+        ...(faults.length > 0 ? [["refused", String(faults.length)]] : [])
+      ]),
       ...unmapped.map(({ count, example, message }) => `not mapped: ${message} (${count}, first ${example})`),
       ...faultLines(erased),
       ...(dryRun ? ["Dry run: nothing was imported."] : []),
@@ -120,12 +125,20 @@ export const importExport = ({ file, ...flags }: ImportFlags & { readonly file: 
 
 export const importCsvFlags = {
   file: Argument.String("file").pipe(Argument.withDescription("A CSV file; its first line names the columns.")),
+  encoding: Flag.Literals("encoding", encodings).pipe(
+    Flag.withDescription("The encoding of a file without a BOM."),
+    Flag.withDefault("utf-8")
+  ),
   ...importFlags
 }
 
 /** Imports licenses with their keys. */
-export const importCsvFile = ({ file, ...flags }: ImportFlags & { readonly file: string }) =>
-  imported(flags, (onProgress) => importCsv(file, { dryRun: flags.dryRun, onProgress }))
+export const importCsvFile = ({
+  encoding,
+  file,
+  ...flags
+}: ImportFlags & { readonly encoding: Encoding; readonly file: string }) =>
+  imported(flags, (onProgress) => importCsv(file, encoding, { dryRun: flags.dryRun, onProgress }))
 
 export const importKeygenFlags = {
   source: Argument.String("source").pipe(
