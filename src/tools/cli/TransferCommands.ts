@@ -11,6 +11,7 @@ import { importFile } from "../transfer/ImportFile.ts"
 import { Importing } from "../transfer/Importing.ts"
 import type { ImportResult } from "../transfer/ImportRun.ts"
 import { importKeygen } from "../transfer/keygen/ImportKeygen.ts"
+import type { ProductCodes } from "../transfer/keygen/KeygenProducts.ts"
 import type { Fault, TransferRefused } from "../transfer/Lines.ts"
 import { aligned, CommandEnded, jsonFlag, print } from "./Output.ts"
 
@@ -146,9 +147,19 @@ export const importKeygenFlags = {
       "A folder of JSON documents of Keygen's API, or the address of an account: then KEYGEN_TOKEN is an admin token."
     )
   ),
+  product: Flag.KeyValuePair("product").pipe(
+    Flag.withDescription(
+      "KEYGEN_ID=CODE: import a product under the code of an existing or a new product; repeatable."
+    ),
+    Flag.withDefault({})
+  ),
   ...importFlags
 }
 
 /** Imports an account of Keygen. */
-export const importKeygenAccount = ({ source, ...flags }: ImportFlags & { readonly source: string }) =>
-  imported(flags, (onProgress) => importKeygen(source, { dryRun: flags.dryRun, onProgress }))
+export const importKeygenAccount = ({
+  product,
+  source,
+  ...flags
+}: ImportFlags & { readonly product: ProductCodes; readonly source: string }) =>
+  imported(flags, (onProgress) => importKeygen(source, product, { dryRun: flags.dryRun, onProgress }))
