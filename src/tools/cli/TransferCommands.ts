@@ -3,6 +3,7 @@ import { Clock, Console, Effect, Layer } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { VendorKeys } from "../../licensing/management/VendorKeys.ts"
+import { type Encoding, encodings } from "../transfer/csv/CsvText.ts"
 import { importCsv } from "../transfer/csv/ImportCsv.ts"
 import { Exporting } from "../transfer/Exporting.ts"
 import { writeLines } from "../transfer/Files.ts"
@@ -10,6 +11,7 @@ import { importFile } from "../transfer/ImportFile.ts"
 import { Importing } from "../transfer/Importing.ts"
 import type { ImportResult } from "../transfer/ImportRun.ts"
 import { importKeygen } from "../transfer/keygen/ImportKeygen.ts"
+import type { ProductCodes } from "../transfer/keygen/KeygenProducts.ts"
 import type { Fault, TransferRefused } from "../transfer/Lines.ts"
 import { aligned, CommandEnded, jsonFlag, print } from "./Output.ts"
 
@@ -95,7 +97,11 @@ const imported = <R>(
       faults
     }
     yield* print(json, shown, [
-      ...aligned([...countRows(written), ["existed already", String(present)]]),
+      ...aligned([
+        ...countRows(written),
+        ["existed already", String(present)],
+        ...(faults.length > 0 ? [["refused", String(faults.length)]] : [])
+      ]),
       ...unmapped.map(({ count, example, message }) => `not mapped: ${message} (${count}, first ${example})`),
       ...faultLines(erased),
       ...(dryRun ? ["Dry run: nothing was imported."] : []),
@@ -120,12 +126,20 @@ export const importExport = ({ file, ...flags }: ImportFlags & { readonly file: 
 
 export const importCsvFlags = {
   file: Argument.String("file").pipe(Argument.withDescription("A CSV file; its first line names the columns.")),
+  encoding: Flag.Literals("encoding", encodings).pipe(
+    Flag.withDescription("The encoding of a file without a BOM."),
+    Flag.withDefault("utf-8")
+  ),
   ...importFlags
 }
 
 /** Imports licenses with their keys. */
-export const importCsvFile = ({ file, ...flags }: ImportFlags & { readonly file: string }) =>
-  imported(flags, (onProgress) => importCsv(file, { dryRun: flags.dryRun, onProgress }))
+export const importCsvFile = ({
+  encoding,
+  file,
+  ...flags
+}: ImportFlags & { readonly encoding: Encoding; readonly file: string }) =>
+  imported(flags, (onProgress) => importCsv(file, encoding, { dryRun: flags.dryRun, onProgress }))
 
 export const importKeygenFlags = {
   source: Argument.String("source").pipe(
@@ -133,9 +147,19 @@ export const importKeygenFlags = {
       "A folder of JSON documents of Keygen's API, or the address of an account: then KEYGEN_TOKEN is an admin token."
     )
   ),
+  product: Flag.KeyValuePair("product").pipe(
+    Flag.withDescription(
+      "KEYGEN_ID=CODE: import a product under the code of an existing or a new product; repeatable."
+    ),
+    Flag.withDefault({})
+  ),
   ...importFlags
 }
 
 /** Imports an account of Keygen. */
-export const importKeygenAccount = ({ source, ...flags }: ImportFlags & { readonly source: string }) =>
-  imported(flags, (onProgress) => importKeygen(source, { dryRun: flags.dryRun, onProgress }))
+export const importKeygenAccount = ({
+  product,
+  source,
+  ...flags
+}: ImportFlags & { readonly product: ProductCodes; readonly source: string }) =>
+  imported(flags, (onProgress) => importKeygen(source, product, { dryRun: flags.dryRun, onProgress }))

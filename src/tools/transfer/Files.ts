@@ -13,13 +13,11 @@ export const resolvePath = Effect.fnUntraced(function* (name: string) {
   return paths.resolve(folder, name)
 })
 
-const bytesOf = (path: string, offset = 0) =>
+/** The bytes of a file in pieces. */
+export const bytesOf = (path: string, offset = 0) =>
   Stream.unwrap(Effect.map(FileSystem.FileSystem, (files) => files.stream(path, { chunkSize: 262_144, offset }))).pipe(
     Stream.mapError(cannotRead(path))
   )
-
-/** The text of a file in pieces. */
-export const textOf = (path: string, offset = 0) => Stream.decodeText(bytesOf(path, offset))
 
 /** Passes the lines of a file, or some of them, with the number of the first, in pieces. */
 export const forEachLines = <E, R>(
@@ -29,7 +27,8 @@ export const forEachLines = <E, R>(
   last = Number.POSITIVE_INFINITY
 ) => {
   let first = line
-  return textOf(path, offset).pipe(
+  return bytesOf(path, offset).pipe(
+    Stream.decodeText,
     Stream.splitLines,
     Stream.take(last - line + 1),
     Stream.runForEachArray((lines): Effect.Effect<void, E | TransferRefused, R> => {

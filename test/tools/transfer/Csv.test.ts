@@ -46,9 +46,10 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
     Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-csv-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
-  const run = Effect.fnUntraced(function* (rows: ReadonlyArray<string>, ...args: ReadonlyArray<string>) {
+  const run = (rows: ReadonlyArray<string>, ...args: ReadonlyArray<string>) => runFile(rows.join("\n"), ...args)
+  const runFile = Effect.fnUntraced(function* (content: string | Uint8Array, ...args: ReadonlyArray<string>) {
     const path = join(yield* home, "given.csv")
-    writeFileSync(path, rows.join("\n"))
+    writeFileSync(path, content)
     const { code, out } = yield* runLine(yield* operatorSettings, "import", "csv", path, ...args, "--json")
     return { code, ...JSON.parse(out) } as {
       readonly code: number
@@ -216,7 +217,8 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
       for (const [rows, message] of [
         [["license_key,product"], /column policy is missing/],
         [["license_key,product,policy,colour"], /"colour" is unknown/],
-        [["license_key,product,policy,policy"], /there twice/],
+        [["license_key,product,policy,POLICY"], /policy is there twice/],
+        [["license_key,product,policy,metadata.__proto__"], /metadata\.__proto__ .*rename it/],
         [["license_key,product,policy", '"A'], /line 2, field 1: Unterminated/],
         [[""], /empty/]
       ] as const) {
@@ -224,6 +226,59 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
         assert.strictEqual(code, 1)
         assert.match(error ?? "", message)
       }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("reads the encodings, separators and headers that spreadsheets write", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      yield* catalog("csv-saved")
+      const text = (key: string, separator: string) =>
+        `License_Key,PRODUCT,policy,customer_name,expires_at,Metadata.Größe\r\n${key},csv-saved,pro,Zoë € ${key},2099-12-31,1`.replaceAll(
+          ",",
+          separator
+        )
+      const ansi = Buffer.from(text("SAVED-KEY-1", ";").replace("€", "\x80"), "latin1")
+      const refused = yield* runFile(ansi)
+      assert.match(refused.error ?? "", /line 1: .*not UTF-8.*--encoding windows-1252/)
+      const wide = Buffer.from(`\uFEFF${text("SAVED-KEY-2", "\t")}`, "utf16le")
+      for (const [key, content, ...args] of [
+        ["SAVED-KEY-1", ansi, "--encoding", "windows-1252"],
+        ["SAVED-KEY-2", wide],
+        ["SAVED-KEY-3", Buffer.from(`\uFEFF${text("SAVED-KEY-3", "\t")}`, "utf16le").swap16()],
+        ["SAVED-KEY-4", text("SAVED-KEY-4", ";")]
+      ] as const) {
+        assert.deepInclude(yield* runFile(content, ...args), { code: 0, faults: [] })
+        const { items } = yield* client.licenses.list({ query: { q: key } })
+        assert.deepStrictEqual(
+          items.map(({ customer_name, metadata }) => [customer_name, metadata]),
+          [[`Zoë € ${key}`, { Größe: "1" }]]
+        )
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("counts in a dry run what the lines without faults would do", () =>
+    Effect.gen(function* () {
+      yield* catalog("csv-counts")
+      const row = (key: string, name = "") => `${key},csv-counts,pro,2099-12-31,${name}`
+      const head = "license_key,product,policy,expires_at,customer_name"
+      yield* run([head, row("COUNTED-KEY-1")])
+      const lines = [head, row("COUNTED-KEY-1"), row("COUNTED-KEY-2"), row("1.23457E+15"), row("1.23E+15")]
+      const bytes = Buffer.concat([
+        Buffer.from(`${lines.join("\n")}\n`),
+        Buffer.from(row("COUNTED-KEY-3", "Zo\xEB"), "latin1")
+      ])
+      const dry = yield* runFile(bytes, "--dry-run")
+      assert.deepInclude(dry, { code: 1, existed_already: 1 })
+      assert.deepStrictEqual(dry.imported, { license: 1, license_feature: 1 })
+      assert.deepStrictEqual(
+        dry.faults.map(({ line }) => line),
+        [4, 5, 6]
+      )
+      assert.match(dry.faults[0]?.message ?? "", /^license_key: A spreadsheet .*as text/)
+      assert.match(dry.faults[2]?.message ?? "", /not UTF-8/)
+      assert.deepInclude(yield* runFile(bytes), { code: 1, faults: dry.faults })
     }).pipe(Effect.scoped)
   )
 })

@@ -40,12 +40,27 @@ export interface CsvLicense extends Omit<typeof Row.Type, "license_key"> {
 
 const decode = decodeFields(Row)
 
+/** The column that a field of the first line names, in any case. Names of metadata keep theirs. */
+export const columnOf = (field: string): string => {
+  const name = field.trim()
+  const lower = name.toLowerCase()
+  return lower.startsWith(metadataPrefix) ? metadataPrefix + name.slice(metadataPrefix.length) : lower
+}
+
+/** Decoders put U+FFFD where bytes are no character. A file that has it was damaged when it was saved. */
+const isDamaged = (text: string): boolean => text.includes("\uFFFD")
+const damaged = "It is not UTF-8: save the file as CSV UTF-8, or name its encoding with --encoding windows-1252."
+
 /** What is wrong with the first record, which names the columns. */
 export const refuseColumns = (names: ReadonlyArray<string>): string | undefined => {
+  if (names.some(isDamaged)) return `line 1: ${damaged}`
   const missing = needed.find((name) => !names.includes(name))
-  if (missing !== undefined) return `The column ${missing} is missing: the first line names the columns.`
+  if (missing !== undefined)
+    return `The column ${missing} is missing: the first line names the columns, separated by commas, semicolons or tabs.`
   const unknown = names.find((name) => !known.has(name) && !name.startsWith(metadataPrefix))
   if (unknown !== undefined) return `The column ${JSON.stringify(unknown)} is unknown: see docs/guides/import-csv.md.`
+  const forbidden = names.find((name) => name === `${metadataPrefix}__proto__`)
+  if (forbidden !== undefined) return `The column ${forbidden} cannot be metadata: rename it.`
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
   return repeated === undefined ? undefined : `The column ${repeated} is there twice.`
 }
@@ -53,6 +68,7 @@ export const refuseColumns = (names: ReadonlyArray<string>): string | undefined 
 export const readCsvRow = (names: ReadonlyArray<string>, { fields, line }: CsvRecord): CsvLicense | Fault => {
   const fault = (message: string): Fault => ({ line, message })
   if (fields.length !== names.length) return fault(`It has ${fields.length} fields, the first line ${names.length}.`)
+  if (fields.some(isDamaged)) return fault(damaged)
   const values: Record<string, unknown> = {}
   const metadata: Record<string, string> = {}
   for (const [index, name] of names.entries()) {
@@ -69,6 +85,7 @@ export const readCsvRow = (names: ReadonlyArray<string>, { fields, line }: CsvRe
   }
   const row = decode({ ...values, metadata })
   if (Result.isFailure(row)) return fault(row.failure)
+  if (isRounded.test(row.success.license_key)) return fault(roundedKey)
   const key = LicenseKey.read(row.success.license_key)
   if (Option.isNone(key)) return fault(wrongKey)
   return { ...row.success, line, license_key: key.value }
@@ -77,6 +94,11 @@ export const readCsvRow = (names: ReadonlyArray<string>, { fields, line }: CsvRe
 /** Says nothing of the key itself: keys are not printed. */
 const wrongKey =
   "license_key: Expected 8 to 255 printable ASCII characters without spaces, or a key of this service with correct check characters."
+
+/** A number of many digits, as spreadsheets save it. */
+const isRounded = /^\d(?:[.,]\d+)?E\+\d+$/i
+const roundedKey =
+  "license_key: A spreadsheet has rounded the key to a number: format the column as text and enter it again."
 
 /** A day is its first instant in UTC. */
 const instantOf = (text: string): number | undefined =>

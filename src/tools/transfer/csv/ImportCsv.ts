@@ -8,35 +8,35 @@ import type { TargetPolicy } from "../../../licensing/model/LicenseRecords.ts"
 import { readTargetPolicies } from "../../../licensing/rows/TargetPolicies.ts"
 import { columns } from "../../../platform/postgres/driver/Parameters.ts"
 import { tableOf } from "../Columns.ts"
-import { resolvePath, textOf } from "../Files.ts"
+import { resolvePath } from "../Files.ts"
 import { faultsMax, type ImportOptions, runImport } from "../ImportRun.ts"
 import { licensesOfKeys, licenseUnit, rowOf } from "../LicenseUnits.ts"
 import { type Fault, TransferRefused } from "../Lines.ts"
 import type { Unit } from "../Units.ts"
-import { type CsvLicense, readCsvRow, refuseColumns } from "./CsvRow.ts"
-import { type CsvRecord, csvRecords, refuseRest } from "./CsvText.ts"
+import { type CsvLicense, columnOf, readCsvRow, refuseColumns } from "./CsvRow.ts"
+import { type CsvRecord, csvFile, type Encoding, refuseRest } from "./CsvText.ts"
 
 const rowsMax = 1_000_000
 /** Rows that are looked up together. */
 const chunkRows = 1_000
 
-export const importCsv = Effect.fnUntraced(function* (name: string, options: ImportOptions) {
-  const path = yield* resolvePath(name)
-  const checked = yield* checkRows(path)
-  if (checked.faults.length > 0) {
-    return yield* new TransferRefused({
-      message: "Nothing was imported: correct these lines first.",
-      faults: checked.faults
-    })
+export const importCsv = Effect.fnUntraced(function* (name: string, encoding: Encoding, options: ImportOptions) {
+  const records = csvFile(yield* resolvePath(name), encoding)
+  const { faults: wrong, vendorKeys } = yield* checkRows(records)
+  if (wrong.length > 0 && !options.dryRun) {
+    return yield* new TransferRefused({ message: "Nothing was imported: correct these lines first.", faults: wrong })
   }
   // Applications present keys of other systems: every node has to look them up from now on.
-  if (checked.vendorKeys && !options.dryRun) yield* (yield* VendorKeys).announce
+  if (vendorKeys && !options.dryRun) yield* (yield* VendorKeys).announce
   const unitsOf = yield* makeUnits
+  const wrongLines = new Set(wrong.map(({ line }) => line))
   const result = yield* runImport(
     Effect.fnUntraced(function* (accept, reject) {
-      yield* forEachRows(path, (rows) =>
+      if (wrong.length > 0) yield* reject(wrong)
+      yield* forEachRows(records, (rows) =>
         Effect.gen(function* () {
-          const { faults, units } = yield* unitsOf(rows as ReadonlyArray<CsvLicense>)
+          const right = rows.filter(({ line }) => !wrongLines.has(line)) as ReadonlyArray<CsvLicense>
+          const { faults, units } = yield* unitsOf(right)
           if (faults.length > 0) yield* reject(faults)
           for (const unit of units) yield* accept(unit)
         })
@@ -47,15 +47,17 @@ export const importCsv = Effect.fnUntraced(function* (name: string, options: Imp
   return { ...result, present: result.present + unitsOf.present() }
 })
 
+type Records = ReturnType<typeof csvFile>
+
 /** Passes the rows of a file, at most a chunk at a time. */
 const forEachRows = Effect.fnUntraced(function* <E, R>(
-  path: string,
+  records: Records,
   use: (rows: ReadonlyArray<CsvLicense | Fault>) => Effect.Effect<void, E, R>
 ) {
   let names: ReadonlyArray<string> | undefined
   let count = 0
   const take = Effect.fnUntraced(function* (records: ReadonlyArray<CsvRecord>) {
-    const columnNames = names ?? records[0]!.fields.map((field) => field.trim())
+    const columnNames = names ?? records[0]!.fields.map(columnOf)
     names = columnNames
     const rows = records.slice(count === 0 ? 1 : 0)
     count += records.length
@@ -65,16 +67,16 @@ const forEachRows = Effect.fnUntraced(function* <E, R>(
     if (fault !== undefined) return yield* refuseRest(fault)
     if (rows.length > 0) yield* use(rows.map((record) => readCsvRow(columnNames, record)))
   })
-  yield* csvRecords(textOf(path)).pipe(Stream.grouped(chunkRows), Stream.runForEach(take))
+  yield* records.pipe(Stream.grouped(chunkRows), Stream.runForEach(take))
   if (names === undefined) return yield* new TransferRefused({ message: "The file is empty." })
 })
 
 /** Everything that is wrong with the rows themselves, and whether one has a key of another system. */
-const checkRows = Effect.fnUntraced(function* (path: string) {
+const checkRows = Effect.fnUntraced(function* (records: Records) {
   const faults: Array<Fault> = []
   const lines = new Map<string, number>()
   let vendorKeys = false
-  yield* forEachRows(path, (rows) =>
+  yield* forEachRows(records, (rows) =>
     Effect.sync(() => {
       for (const row of rows) {
         if (faults.length >= faultsMax) return

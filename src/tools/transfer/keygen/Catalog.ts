@@ -48,6 +48,7 @@ const decodePolicy = decodeFields(PolicyCreate)
 const decodeCustomer = decodeFields(CustomerCreate)
 
 export interface KeygenPolicy extends GivenPolicy {
+  readonly policy: GivenPolicy["policy"] & { readonly max_activations: number }
   readonly id: string
   readonly productId: string
   readonly requireHeartbeat: boolean
@@ -55,9 +56,18 @@ export interface KeygenPolicy extends GivenPolicy {
   readonly expiry: "access" | "updates" | "nothing"
 }
 
+/** The product here that one of the account becomes. */
+interface ProductTarget {
+  readonly id: string
+  readonly code: string
+  /** The features by code of a product that is not of an import. */
+  readonly features?: ReadonlyMap<string, string>
+}
+
 /** What the account has beside licenses: their sources by id. */
 export interface Account {
   readonly products: Map<string, Resource>
+  readonly targets: Map<string, ProductTarget>
   readonly policies: Map<string, Resource>
   readonly users: Map<string, Resource>
   readonly entitlements: Map<string, Resource>
@@ -68,42 +78,45 @@ export interface Account {
   readonly expiring: Set<string>
 }
 
+const productName = ({ attributes, id }: Resource) => textOf(attributes["name"]) ?? id
+
+/** The code that a product has unless another is chosen. */
+export const productCode = (source: Resource): string =>
+  textOf(source.attributes["code"])?.toLowerCase() ?? codeOf(productName(source), source.id)
+
+/** The entitlements of a product's policies. */
+export const entitlementsOf = (account: Account, productId: string): ReadonlyArray<Resource> => {
+  const used = [...account.policies.values()]
+    .filter((policy) => related(policy, "product") === productId)
+    .flatMap((policy) => [...(account.entitled.get(policy.id) ?? [])])
+  return [...new Set(used)].flatMap((id) => account.entitlements.get(id) ?? [])
+}
+
 /** A product, with a feature for each entitlement of its policies. */
 export const productUnit = (source: Resource, account: Account, notes: Notes, now: number): Unit | undefined => {
   const { attributes, id } = source
-  const name = textOf(attributes["name"]) ?? id
-  const given = {
-    name,
-    code: textOf(attributes["code"])?.toLowerCase() ?? codeOf(name, id),
-    metadata: attributes["metadata"] ?? {}
-  }
+  const target = account.targets.get(id)!
+  const given = { name: productName(source), code: target.code, metadata: attributes["metadata"] ?? {} }
   const product = decodeProduct(given)
   if (Result.isFailure(product)) return void notes.add(`a product was skipped: ${product.failure}`, nameOf(source))
   const root = entryOf("product", source, {
-    id: idOf("prod", id),
+    id: target.id,
     metadata: {},
     ...product.success,
     ...times(source, now)
   })
-  const used = [...account.policies.values()]
-    .filter((policy) => related(policy, "product") === id)
-    .flatMap((policy) => [...(account.entitled.get(policy.id) ?? [])])
-  const features = [...new Set(used)].flatMap((entitlementId) => {
-    const entitlement = account.entitlements.get(entitlementId)
-    if (entitlement === undefined) return []
-    const featureName = (textOf(entitlement.attributes["name"]) ?? entitlementId).slice(0, 255)
-    const code = featureCode(entitlement)
-    return [
-      entryOf("feature", entitlement, {
-        ...{ id: idOf("feat", id, entitlementId), product_id: idOf("prod", id), name: featureName, code, metadata: {} },
-        created_at: times(entitlement, now).created_at
-      })
-    ]
-  })
+  const features = entitlementsOf(account, id).map((entitlement) =>
+    entryOf("feature", entitlement, {
+      ...{ id: idOf("feat", id, entitlement.id), product_id: target.id, metadata: {} },
+      name: (textOf(entitlement.attributes["name"]) ?? entitlement.id).slice(0, 255),
+      code: featureCode(entitlement),
+      created_at: times(entitlement, now).created_at
+    })
+  )
   return { root, parts: features }
 }
 
-const featureCode = ({ attributes, id }: Resource): string => {
+export const featureCode = ({ attributes, id }: Resource): string => {
   const code = (textOf(attributes["code"]) ?? "").toLowerCase().replaceAll(/[^a-z0-9._-]/g, "-")
   return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(code) ? code : codeOf("entitlement", id)
 }
@@ -111,11 +124,25 @@ const featureCode = ({ attributes, id }: Resource): string => {
 /** What a policy of Keygen limits and this service does not. */
 const foreignLimits = ["maxCores", "maxMemory", "maxDisk", "maxProcesses", "maxUses", "maxUsers"]
 
+/** The values of Keygen's rules that apply here, and what they mean. */
+const fixedRules = [
+  ["overageStrategy", "NO_OVERAGE", "limits are exact here"],
+  ["heartbeatCullStrategy", "DEACTIVATE_DEAD", "a device that misses its heartbeat loses its slot here"],
+  ["heartbeatResurrectionStrategy", "NO_REVIVE", "a device that missed its heartbeat activates again here"],
+  ["heartbeatBasis", "FROM_CREATION", "the first heartbeat is due one interval after the activation here"]
+] as const
+
 const noteRules = (source: Resource, notes: Notes) => {
   const { attributes } = source
   const note = (message: string) => notes.add(message, nameOf(source))
   for (const limit of foreignLimits) {
     if (numberOf(attributes[limit]) !== undefined) note(`policies' ${limit} is not a limit here`)
+  }
+  for (const [name, equivalent, here] of fixedRules) {
+    const value = textOf(attributes[name]) ?? equivalent
+    // Keygen's default basis: it has no effect without required heartbeats.
+    const applies = name !== "heartbeatBasis" || attributes["requireHeartbeat"] === true
+    if (value !== equivalent && applies) note(`policies' ${name} ${value} has no equivalent: ${here}`)
   }
   if (textOf(attributes["scheme"]) !== undefined) {
     note(
@@ -161,7 +188,8 @@ export const policyUnit = (
   const { attributes, id } = source
   const skip = (reason: string) => void notes.add(`a policy was skipped with its licenses: ${reason}`, nameOf(source))
   const product = related(source, "product") ?? ""
-  if (!account.products.has(product)) return skip("its product is missing")
+  const target = account.targets.get(product)
+  if (target === undefined || !account.products.has(product)) return skip("its product is missing")
   noteRules(source, notes)
   const expiry = expiryOf(source)
   const term = expiry === "access" ? termOf(source, notes) : {}
@@ -187,7 +215,7 @@ export const policyUnit = (
   const parts = [...(account.entitled.get(id) ?? [])].flatMap((entitlementId) => {
     const entitlement = account.entitlements.get(entitlementId)
     if (entitlement === undefined) return []
-    const feature_id = idOf("feat", product, entitlementId)
+    const feature_id = target.features?.get(featureCode(entitlement)) ?? idOf("feat", product, entitlementId)
     return [
       entryOf("policy_feature", entitlement, {
         policy_id: policyId,
@@ -204,7 +232,7 @@ export const policyUnit = (
   }))
   const root = entryOf("policy", source, {
     id: policyId,
-    product_id: idOf("prod", product),
+    product_id: target.id,
     metadata: {},
     ...rules,
     ...times(source, now)
@@ -214,7 +242,7 @@ export const policyUnit = (
     policy: {
       ...{
         id: policyId,
-        productId: idOf("prod", product),
+        productId: target.id,
         expiry,
         features,
         requireHeartbeat: rules.require_heartbeat

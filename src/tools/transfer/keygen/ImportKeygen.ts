@@ -10,16 +10,18 @@ import { licensesOfKeys } from "../LicenseUnits.ts"
 import { type Account, customerUnit, type KeygenPolicy, policyUnit, productUnit } from "./Catalog.ts"
 import { downloadAccount } from "./KeygenDownload.ts"
 import { keygenLicense, type LicenseContext } from "./KeygenLicenses.ts"
+import { chooseProducts, type ProductCodes } from "./KeygenProducts.ts"
 import { makeNotes, type Notes } from "./Notes.ts"
 import { type KeygenPage, keygenFolder, type Resource, related } from "./Resources.ts"
 
 type ReadPages = Effect.Success<ReturnType<typeof keygenFolder>>
 
-export const importKeygen = Effect.fnUntraced(function* (source: string, options: ImportOptions) {
+export const importKeygen = Effect.fnUntraced(function* (source: string, codes: ProductCodes, options: ImportOptions) {
   const folder = /^https?:\/\//.test(source) ? yield* downloadFolder(source) : yield* resolvePath(source)
   const read = yield* keygenFolder(folder)
   const notes = makeNotes()
   const account = yield* readAccount(read, notes)
+  yield* chooseProducts(account, codes)
   const result = yield* runImport(
     Effect.fnUntraced(function* (accept) {
       const context = yield* importCatalog(account, notes, accept)
@@ -43,6 +45,7 @@ const downloadFolder = Effect.fnUntraced(function* (url: string) {
 const readAccount = Effect.fnUntraced(function* (read: ReadPages, notes: Notes) {
   const account: Account = {
     products: new Map(),
+    targets: new Map(),
     policies: new Map(),
     users: new Map(),
     entitlements: new Map(),
@@ -87,6 +90,7 @@ const importCatalog = Effect.fnUntraced(function* (account: Account, notes: Note
     { readonly id: string; readonly name: string; readonly email?: string | undefined }
   >()
   for (const [id, source] of account.products) {
+    if (account.targets.get(id)!.features !== undefined) continue
     const unit = productUnit(source, account, notes, now)
     if (unit === undefined) account.products.delete(id)
     else yield* accept(unit)

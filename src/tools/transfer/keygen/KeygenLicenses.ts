@@ -59,7 +59,9 @@ export const keygenLicense = (
       ...{ customer_id: customer?.id, customer_name: customer?.name, customer_email: customer?.email },
       status: attributes["suspended"] === true || textOf(attributes["status"]) === "BANNED" ? "suspended" : "active",
       ...datesOf(source, policy, note),
-      ...(limit !== undefined && attributes["floating"] === true ? { max_activations: limit } : undefined),
+      ...(limit !== undefined && limit !== policy.policy.max_activations && attributes["floating"] === true
+        ? { max_activations: limit }
+        : undefined),
       metadata: metadataOf(source, note)
     },
     policy,
@@ -134,7 +136,8 @@ const deviceOf = (source: Resource, policy: KeygenPolicy, notes: Notes, now: num
       first_seen_at: created,
       last_seen_at: instantOf(attributes["lastHeartbeat"]) ?? created
     },
-    due_at: heartbeatDueAt(policy.policy, now),
+    // The application calls Keygen until it is switched: its heartbeats begin with the first contact here.
+    due_at: policy.requireHeartbeat ? latest : heartbeatDueAt(policy.policy, now),
     ...{ created_at: created, updated_at: now }
   })
 }
