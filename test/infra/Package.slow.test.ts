@@ -3,7 +3,6 @@
  * on Deno, bundles for browsers, and the service that it starts. The project's dependencies are linked.
  */
 import { spawn } from "node:child_process"
-import { createHash } from "node:crypto"
 import {
   chmodSync,
   mkdirSync,
@@ -21,7 +20,6 @@ import { gzipSync } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { rolldown } from "rolldown"
-import { version } from "../../src/contract/Version.ts"
 import { run } from "../support/processes/BuiltOnce.ts"
 import { freePort } from "../support/processes/FreePort.ts"
 import { packed, unpack } from "../support/processes/Packed.ts"
@@ -156,17 +154,6 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
         files.filter((path) => !path.startsWith("dist/site/") && /test|(?<!\.d)\.ts$/.test(path)),
         []
       )
-    })
-  )
-
-  it.effect("has the same bytes when the same sources are packed again", () =>
-    Effect.gen(function* () {
-      const { archive, folder } = yield* Project
-      yield* run(root, "npm", ["pack", "--pack-destination", folder])
-      const digests = [archive, join(folder, `licensing-service-${version}.tgz`)].map((path) =>
-        createHash("sha256").update(readFileSync(path)).digest("hex")
-      )
-      assert.strictEqual(digests[1], digests[0])
     })
   )
 

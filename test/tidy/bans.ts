@@ -148,8 +148,8 @@ interface Adapter {
 const adapters: Readonly<Record<string, Adapter>> = {
   "src/platform/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/contract/api/json/JsonText.ts": {
-    modules: ["node:buffer"],
-    why: "asks whether bytes are UTF-8 before they are decoded"
+    modules: ["node:buffer", "node:crypto"],
+    why: "asks whether bytes are UTF-8 before they are decoded; a random hash that changes no response"
   },
   "src/tools/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
   "src/tools/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },
@@ -189,6 +189,8 @@ const adapters: Readonly<Record<string, Adapter>> = {
     modules: ["node:crypto", "node:url"],
     why: "finds its folder, digests its files"
   },
+  "src/platform/postgres/migrations/MissingObjects.ts": { modules: ["node:url"], why: "finds the schema's text" },
+  "src/platform/postgres/driver/Postgres.ts": { modules: ["node:fs"], why: "reads the file of sslrootcert" },
   "src/platform/postgres/migrations/Steps.ts": { modules: ["node:crypto"], why: "makes a tag that no text contains" },
   "src/access/Tokens.ts": { modules: ["node:zlib"], why: "CRC-32" },
   "src/insight/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },

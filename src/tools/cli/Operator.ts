@@ -2,7 +2,6 @@
  * How commands reach the service: through its database, with the settings of a node, while nodes run. Events record the command
  * line as their actor.
  */
-import { resolve } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Console, Effect, Layer, Logger, References } from "effect"
 import { CurrentActor } from "../../access/CurrentActor.ts"
@@ -35,7 +34,7 @@ export const settingsWithWarnings = Layer.effectDiscard(
 const existing = Effect.gen(function* () {
   const { databaseUrl, dataDir } = yield* Settings
   if (databaseUrl !== undefined || (yield* hasDatabase(dataDir))) return
-  const message = `There is no database in ${resolve(dataDir)}: correct LICENSING_DATA_DIR, or create it with \`migrate\` or \`serve\`.`
+  const message = `There is no database in ${dataDir}: correct LICENSING_DATA_DIR, or create it with \`migrate\` or \`serve\`.`
   return yield* new CommandEnded({ exitCode: 1, message })
 }).pipe(Effect.provide(NodeFileSystem.layer))
 

@@ -23,9 +23,9 @@ export const helpPresenter = CliOutput.layerPresenter({
   present: (event) =>
     event._tag === "Version" || (event._tag === "Help" && event.reason === "Requested")
       ? CliOutput.defaultPresenter.present(event)
-      : Effect.updateService(CliOutput.defaultPresenter.present(event), Console.Console, (console) => ({
-          ...console,
-          log: console.error
+      : Effect.updateService(CliOutput.defaultPresenter.present(event), Console.Console, (given) => ({
+          ...given,
+          log: given.error
         }))
 })
 

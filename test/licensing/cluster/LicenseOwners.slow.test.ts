@@ -1,6 +1,4 @@
-/**
- * Nodes that hand commands to the owner of a license: nothing is lost or counted twice, whatever happens to the owner.
- */
+/** Nodes that hand commands to the owner of a license: nothing is lost or counted twice, whatever happens to the owner. */
 import { connect as plain } from "node:net"
 import { connect as secure } from "node:tls"
 import { assert, layer } from "@effect/vitest"
@@ -10,16 +8,10 @@ import { Database } from "../../support/database/Database.ts"
 import { awaitMetric, awaitPeers, makeRelay, metric, type Service, startNode } from "../../support/http/ClusterNodes.ts"
 import type { Answer } from "../../support/http/Http.ts"
 
-/**
- * A node decides by itself after 250 ms; the rest is for a busy machine. A command that no node decides takes ten
- * seconds.
- */
+/** A node decides by itself after 250 ms; the rest is for a busy machine. A command that no node decides takes ten seconds. */
 const answerMillisMax = 9_000
 
-/**
- * Requests before, between and after faults: each of 12 clients sends some for each of 7 licenses. Together they exceed
- * the quota of one.
- */
+/** Requests before, between and after faults: each of 12 clients sends some for each of 7 licenses; one quota is exceeded. */
 const requests = 250
 const quota = 100
 

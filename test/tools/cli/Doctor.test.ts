@@ -52,6 +52,28 @@ const untilPartitioned = Effect.gen(function* () {
   yield* Effect.repeat(ended, { until: (rows) => rows.length > 0 })
 })
 
+/** Of the stored responses, which may be very many, doctor looks at the newest. */
+const examineStoredResponses = Effect.fnUntraced(function* <E, R>(doctor: () => Effect.Effect<Report, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    INSERT INTO idempotent_answers (scope, body_hash, status, body, sealed, expires_at, created_at)
+    SELECT sha256(n::text::bytea), '', 200, 'x', n = 0, now() + n * interval '1 minute' + interval '1 hour', now()
+    FROM generate_series(0, 1000) AS n`
+  assert.strictEqual(statusOf(yield* doctor(), "master key"), "ok")
+  yield* sql`UPDATE idempotent_answers SET expires_at = now() + interval '7 days' WHERE sealed`
+  assert.strictEqual(statusOf(yield* doctor(), "master key"), "fail")
+  yield* sql`DELETE FROM idempotent_answers`
+})
+
+/** Damages the schema as by hand, and as an index whose build was cut off does. Returns what is missing. */
+const damage = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`ALTER TABLE webhook_deliveries RENAME TO dropped_by_hand`
+  yield* sql`ALTER TABLE customers RENAME COLUMN email TO mail`
+  yield* sql`UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid = 'products_page'::regclass`
+  return ["index products_page", "column customers.email", "table webhook_deliveries"]
+})
+
 layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation", (it) => {
   it.effect("is migrated and examined before the service runs, while it runs, and when something is wrong", () =>
     Effect.gen(function* () {
@@ -96,21 +118,9 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       const ahead = yield* doctor({ LICENSING_CLOCK_OFFSET_SECONDS: "3600" })
       assert.deepStrictEqual([statusOf(ahead, "clock"), statusOf(ahead, "settings")], ["ok", "warn"])
 
-      // Of the stored responses, which may be very many, it looks at the newest.
-      yield* sql`
-        INSERT INTO idempotent_answers (scope, body_hash, status, body, sealed, expires_at, created_at)
-        SELECT sha256(n::text::bytea), '', 200, 'x', n = 0, now() + n * interval '1 minute' + interval '1 hour', now()
-        FROM generate_series(0, 1000) AS n`
-      assert.strictEqual(statusOf(yield* doctor(), "master key"), "ok")
-      yield* sql`UPDATE idempotent_answers SET expires_at = now() + interval '7 days' WHERE sealed`
-      assert.strictEqual(statusOf(yield* doctor(), "master key"), "fail")
-      yield* sql`DELETE FROM idempotent_answers`
+      yield* examineStoredResponses(doctor)
 
-      // What somebody dropped by hand, and an index whose build was cut off.
-      yield* sql`ALTER TABLE webhook_deliveries RENAME TO dropped_by_hand`
-      yield* sql`ALTER TABLE customers RENAME COLUMN email TO mail`
-      yield* sql`UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid = 'products_page'::regclass`
-      const missing = ["index products_page", "column customers.email", "table webhook_deliveries"]
+      const missing = yield* damage
       const damaged = yield* doctor()
       const [{ message = "", status } = {}] = damaged.checks.filter(({ check }) => check === "migrations")
       assert.deepStrictEqual([status, message.split(" lacks ")[1]], ["fail", missing.join(", ")])

@@ -93,7 +93,10 @@ it.live("syncs to disk before it acknowledges a write, and requires the password
     const address = new URL(Redacted.value(url))
     address.password = "wrong-secret"
     const message = yield* refusalOf(clientOf(Redacted.make(address.href)))
-    assert.match(message, /^PostgreSQL at .* cannot be used: password authentication failed for user "postgres"$/)
+    assert.match(
+      message,
+      /^PostgreSQL at .* cannot be used: password authentication failed for user "postgres"\. Correct the role/
+    )
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
