@@ -30,6 +30,7 @@ interface Page {
     readonly status?: string
     readonly customer_name?: string
     readonly customer_email?: string
+    readonly expanded: { readonly customer?: { readonly name: string; readonly email?: string } }
     readonly created_at?: string
   }>
   readonly page_info: { readonly next_cursor: string | number | null }
@@ -178,7 +179,7 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
         const list = operationOf("listLicenses")
         yield* client.policies.update({ params: { id: timedPolicy }, payload: { grace_period_days: 20 } })
         yield* advance(40 * 86_400)
-        const all = yield* walk(list, {})
+        const all = yield* walk(list, { query: "&expand=customer" })
         assert.isAtLeast(all.length, sizes.licenses)
         const states = [...new Set(all.map(({ status }) => status!))]
         assert.sameMembers(states, ["active", "grace_period", "expired", "suspended", "revoked"])
@@ -189,8 +190,8 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
           const query = state === undefined ? "" : `&status=${state}`
           assert.deepStrictEqual(keysOf(yield* walk(list, { query })), keysOf(shown), state)
           for (const part of parts) {
-            const named = shown.filter(({ customer_name, customer_email }) =>
-              `${customer_name ?? ""} ${customer_email ?? ""}`.toLowerCase().includes(part)
+            const named = shown.filter(({ customer_email, customer_name, expanded: { customer } }) =>
+              [customer_name, customer_email, customer?.name, customer?.email].join(" ").toLowerCase().includes(part)
             )
             const found = keysOf(yield* walk(list, { query: `${query}&q=${part}`, pages: 1 }))
             assert.deepStrictEqual(found, keysOf(named).slice(0, 200), `${state} ${part}`)

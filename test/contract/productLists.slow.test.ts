@@ -11,8 +11,8 @@ import { capture, planningsOf, scansOf } from "./cases/Plans.ts"
 /** Lists whose path names no product. */
 const ownLists = lists.filter(({ id, params }) => params.length === 0 && !/ApiKeys|Webhooks/.test(id))
 
-/** A page for several products reads more rows than one for all, and looks up the product of each row of a feed. */
-const most = 8_000
+/** A page for several products reads more rows than one for all, and looks up the product of a feed's or the customer of a search's rows. */
+const most = 9_000
 
 /** A product with few rows, and several of which one has most rows. */
 const limits: { readonly [name: string]: ReadonlyArray<string> } = {

@@ -234,14 +234,20 @@ const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
   ])
 }
 
-/** The filters that are searched. With both, the part of a name is looked up. */
+/** The filters that are searched. A name or address is the license's own or its customer's. With both, it is looked up. */
 const matchOf = (sql: SqlClient.SqlClient, { q, ...filter }: LicenseFilter): Match | undefined => {
   const metadata = metadataMatches(sql, "l.metadata", filter)
   if (!q) return metadata && { matches: metadata, indexed: metadata }
+  const contains = (row: string) => sql.literal(`search_text(${row})`)
+  const [own, linked] = [contains("l.customer_name, l.customer_email"), contains("c.name, c.email")]
+  const part = sql`lower(${q})`
+  // A subquery by id, which PostgreSQL never turns into a scan of all customers, and a list of ids, which an index of licenses serves.
   // Licenses of a customer that is being erased are not found, whether they are erased already or not.
-  const contained = sql`strpos(search_text(l.customer_name, l.customer_email), lower(${q})) > 0
+  const contained = sql`(strpos(${own}, ${part}) > 0 OR (SELECT strpos(${linked}, ${part}) > 0 FROM customers c WHERE c.id = l.customer_id))
     AND coalesce(l.customer_id <> ALL (ARRAY(SELECT customer_id FROM erasures)), TRUE)`
-  const indexed = sql`search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(lower(${q}))`
+  const found = (text: Statement.Fragment) => sql`search_grams(${text}) @@ search_query(${part})`
+  const indexed = sql`(${found(own)} OR l.customer_id = ANY (ARRAY(
+    SELECT c.id FROM customers c WHERE ${found(linked)} AND strpos(${linked}, ${part}) > 0)))`
   return { matches: metadata === undefined ? contained : sql`${contained} AND ${metadata}`, indexed }
 }
 

@@ -53,8 +53,8 @@ export const layerManyRows = Layer.merge(Conversation.layer, Filled).pipe(
 
 /** Tables with fewer rows may be read in any way. */
 const smallMax = 100
-/** The most rows that a page of 200 may read from all tables: few compared with all rows. */
-const rowsMax = 5_000
+/** The most rows that a page of 200 may read from all tables: few compared with all rows. A search also reads linked customers. */
+const rowsMax = 7_000
 /** The most rows that a total may read: each one that it counts, with its policy or its state. */
 const countedMax = 2 * totalMax + 100
 /** Changes by time are searched per policy; there are far fewer policies than licenses. */

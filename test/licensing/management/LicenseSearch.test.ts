@@ -90,6 +90,26 @@ layer(Subject, { timeout: 60_000 })("The license list", (it) => {
       assert.lengthOf((yield* page({ q: "" })).items, people.length)
     })
   )
+
+  it.effect("finds licenses by the name or address of the customer they are linked to", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { page } = yield* LicenseList
+      const policy = yield* makePolicy()
+      yield* sql`
+        INSERT INTO customers (id, name, code, email, metadata, created_at, updated_at)
+        VALUES ('cust_linked', 'Quillfeather GmbH', 'linked', 'buchhaltung@quill.example', '{}', now(), now())`
+      const id = yield* insertLicense({ product_id: policy.product_id, policy_id: policy.id })
+      yield* sql`UPDATE licenses SET customer_id = 'cust_linked', customer_name = 'Team West' WHERE id = ${id}`
+      const found = (q: string) =>
+        Effect.map(page({ q, include_total: "true" }), ({ items, total }) => [...items.map((item) => item.id), total])
+      for (const q of ["quillfeather", "BUCHHALTUNG@", "team west"]) assert.deepStrictEqual(yield* found(q), [id, 1], q)
+      yield* sql`
+        INSERT INTO erasures (customer_id, phase, position, terms, actor_type, actor_id, request_id, requested_at)
+        VALUES ('cust_linked', 'licenses', '', '{}', 'system', '', '', now())`
+      assert.deepStrictEqual(yield* found("quillfeather"), [0])
+    })
+  )
 })
 
 describe("A search", () => {
