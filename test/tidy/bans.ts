@@ -147,9 +147,10 @@ interface Adapter {
 /** The files that use platform modules. All others use Effect's services or these files. */
 const adapters: Readonly<Record<string, Adapter>> = {
   "src/platform/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
+  "src/contract/api/json/JsonScan.ts": { modules: ["node:crypto"], why: "a random hash that changes no response" },
   "src/contract/api/json/JsonText.ts": {
-    modules: ["node:buffer", "node:crypto"],
-    why: "asks whether bytes are UTF-8 before they are decoded; a random hash that changes no response"
+    modules: ["node:buffer"],
+    why: "asks whether bytes are UTF-8 before they are decoded"
   },
   "src/tools/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
   "src/tools/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },

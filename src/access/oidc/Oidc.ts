@@ -7,7 +7,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { errors, type JWTPayload, jwtVerify } from "jose"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
-import { nameWithBackslash } from "../../contract/api/json/JsonText.ts"
+import { scanJson } from "../../contract/api/json/JsonScan.ts"
 import { isStorable } from "../../contract/api/Text.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import type { Principal } from "../CurrentActor.ts"
@@ -34,7 +34,7 @@ export class Oidc extends Context.Service<
 
       const authenticate = Effect.fn("Oidc.authenticate")(
         function* (token: string) {
-          if (!shape.test(token) || hasNameWithBackslash(token)) return yield* malformed
+          if (!shape.test(token) || mayHaveNameWithBackslash(token)) return yield* malformed
           const current = yield* keys.current
           const payload = yield* Effect.catchIf(
             check(token, current),
@@ -66,8 +66,11 @@ const unreachable = refuse(
 const shape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
 
 /** Such tokens would trigger the fault of `JSON.parse` (`JsonText`), because the library parses before it verifies. */
-const hasNameWithBackslash = (token: string): boolean =>
-  token.split(".", 2).some((part) => nameWithBackslash(Buffer.from(part, "base64url")) !== undefined)
+const mayHaveNameWithBackslash = (token: string): boolean =>
+  token.split(".", 2).some((part) => {
+    const { exceeded, withBackslash } = scanJson(Buffer.from(part, "base64url"), Number.POSITIVE_INFINITY)
+    return (exceeded ?? withBackslash) !== undefined
+  })
 
 const algorithms = ["RS256", "ES256", "EdDSA", "Ed25519"]
 /** Older issuers use JWT for every token; RFC 9068 defines at+jwt for access tokens. */

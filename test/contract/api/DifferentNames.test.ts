@@ -1,6 +1,7 @@
 /** A body may repeat a name as often as its other limits allow, and have a limited number of different names. */
 import { assert, describe, it } from "@effect/vitest"
-import { bodyFault, differentNamesMax } from "../../../src/contract/api/json/JsonText.ts"
+import { differentNamesMax } from "../../../src/contract/api/json/JsonLimits.ts"
+import { bodyFault } from "../../../src/contract/api/json/JsonText.ts"
 
 /** Records with 50 members each; `nameOf` names the nth member of the whole body. */
 const records = (members: number, nameOf: (index: number) => string): Buffer => {

@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { depthMax, exceededLimit, namesMax, valuesMaxDefault } from "../../../src/contract/api/json/JsonLimits.ts"
+import { depthMax, namesMax, valuesMaxDefault } from "../../../src/contract/api/json/JsonLimits.ts"
+import { scanJson } from "../../../src/contract/api/json/JsonScan.ts"
 
-const limitOf = (text: string, valuesMax = valuesMaxDefault) => exceededLimit(Buffer.from(text), valuesMax)
+const limitOf = (text: string, valuesMax = valuesMaxDefault) => scanJson(Buffer.from(text), valuesMax).exceeded
 
 const nested = (levels: number) => `${'{"a":['.repeat(levels / 2)}${"]}".repeat(levels / 2)}`
 
