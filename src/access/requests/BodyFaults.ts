@@ -28,6 +28,9 @@ export const placeOf = (issue: SchemaIssue.Issue): Path => {
     case "Encoding":
     case "Filter":
       return placeOf(issue.issue)
+    case "AnyOf":
+      // The framework puts a payload's schema into a union of one.
+      return issue.issues.length === 1 ? placeOf(issue.issues[0]!) : []
     default:
       return []
   }
