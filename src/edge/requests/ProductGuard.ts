@@ -145,8 +145,8 @@ const addReferences = (value: unknown, within: Place | undefined, found: Array<R
     return
   }
   const members = value as { readonly [name: string]: unknown }
-  // No list of the members: a body may have 160,000 that name nothing.
-  for (const key in members) {
+  // Of an object with 150 names, `for in` takes more than twice as long.
+  for (const key of Object.keys(members)) {
     const inner = members[key]
     if (typeof inner === "string") {
       const table = inner === "" ? undefined : tables.get(key)
