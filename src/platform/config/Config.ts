@@ -154,10 +154,10 @@ const settings = {
   oidcAudience: optional("LICENSING_OIDC_AUDIENCE", "a text", text),
   /** The claim that contains their scopes: a space-separated text, or an array. */
   oidcScopeClaim: setting("LICENSING_OIDC_SCOPE_CLAIM", "the name of a claim", "scope", text),
-  /** Web pages of these origins may call the API from a browser; unset: none. */
+  /** Pages of these origins may call the API from a browser or a web view; unset: none. */
   corsOrigins: setting<ReadonlyArray<string>>(
     "LICENSING_CORS_ORIGINS",
-    "origins separated by commas, as https://console.example.com",
+    "origins separated by commas, as https://console.example.com,app://editor, or null",
     [],
     origins
   ),

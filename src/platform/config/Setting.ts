@@ -196,9 +196,11 @@ export const signInParameters: Decode<ReadonlyArray<readonly [name: string, valu
 }
 
 /** Origins of web pages, separated by commas. */
+/** Origins as browsers and web views send them: of sites, of schemes of applications, and null for pages without an origin. */
 export const origins: Decode<ReadonlyArray<string>> = listOf((part) =>
-  url("http:", "https:")(part)?.origin === part ? part : undefined
+  url("http:", "https:")(part)?.origin === part || part === "null" || applicationOrigin.test(part) ? part : undefined
 )
+const applicationOrigin = /^(?!https?:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?(?::[1-9]\d{0,4})?$/
 
 export const flag: Decode<boolean> = oneOf({ true: true, false: false })
 

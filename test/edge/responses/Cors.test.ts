@@ -89,3 +89,17 @@ layer(TestServer.layerWith({ corsOrigins: [origin, "http://localhost:3000"] }))(
     })
   )
 })
+
+layer(TestServer.layerWith({ corsOrigins: ["app://editor", "null"] }))("Web views of applications", (it) => {
+  it.effect("may call the API if their origin is configured", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      for (const allowed of ["app://editor", "null"]) {
+        const answer = yield* send(preflight(allowed, "/api/v1/license/validate"))
+        assert.deepStrictEqual([answer.status, answer.headers["access-control-allow-origin"]], [204, allowed])
+      }
+      for (const other of ["app://other", "file://", "tauri://editor"])
+        assert.strictEqual((yield* send(preflight(other, "/api/v1/license/validate"))).status, 405)
+    })
+  )
+})

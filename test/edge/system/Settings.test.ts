@@ -50,8 +50,16 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   ],
   LICENSING_CONSOLE_OIDC_SCOPES: ["profile", "openid,profile"],
   LICENSING_CONSOLE_OIDC_PARAMETERS: ["state=1", "resource=a&redirect_uri=b", "resource"],
-  LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
+  LICENSING_CORS_ORIGINS: [
+    ...["*", "console.example.com", "https://a.example.com/", "https://a.example.com,", "HTTPS://a.example.com"],
+    ...["app://", "app://editor/", "app://editor?", "app://user@editor", "file://", "file:///", "NULL", "app:editor"]
+  ]
 }
+
+const originsOfAll = [
+  ...["https://console.example.com", "http://localhost:3000", "app://editor", "tauri://localhost"],
+  ...["capacitor://localhost", "chrome-extension://abcdefghijklmnopabcdefghijklmnop", "null"]
+]
 
 const signIn = ["openid", "offline_access", "resource", "https://licenses.example.com", "prompt", "select_account"]
 
@@ -106,7 +114,7 @@ describe("Settings", () => {
         LICENSING_CONSOLE_OIDC_CLIENT_ID: "console",
         LICENSING_CONSOLE_OIDC_SCOPES: "openid  offline_access",
         LICENSING_CONSOLE_OIDC_PARAMETERS: "resource=https%3A%2F%2Flicenses.example.com&prompt=select_account",
-        LICENSING_CORS_ORIGINS: "https://console.example.com, http://localhost:3000",
+        LICENSING_CORS_ORIGINS: originsOfAll.join(", "),
         LICENSING_WEBHOOK_ALLOW_LOCAL: "TRUE",
         LICENSING_WEBHOOK_ALLOW_CIDRS: "10.1.0.0/16,fd00:1::/32",
         LICENSING_WEBHOOK_RETRY_SECONDS: "0, 1,30"
@@ -129,7 +137,7 @@ describe("Settings", () => {
       assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
       assert.strictEqual(settings.oidcScopeClaim, "permissions")
       assert.deepStrictEqual(settings.consoleScopes.concat(settings.consoleParameters.flat()), signIn)
-      assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
+      assert.deepStrictEqual(settings.corsOrigins, originsOfAll)
       assert.isTrue(settings.webhookAllowLocal)
       assert.deepStrictEqual(settings.webhookAllowCidrs.map(IpNetwork.format), ["10.1.0.0/16", "fd00:1::/32"])
       // The first attempt is immediate; a leading 0 represents it.
