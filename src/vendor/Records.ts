@@ -1,10 +1,13 @@
-/** What the services of records have in common: reading one by its id, and writing an edit together with its event. */
-import { Effect } from "effect"
+/** What the services of records share: reading, listing the records of a product, and writing events and edits. */
+import { Effect, type Schema, Struct } from "effect"
 import type { SqlClient, SqlError, Statement } from "effect/sql"
 import type { Refusal } from "../contract/api/Failure.ts"
+import type { ListRequest } from "../contract/api/Paging.ts"
 import { changesOf } from "../ledger/events/Changes.ts"
-import type { EventLog } from "../ledger/events/EventLog.ts"
+import type { EventLog, NewEvent } from "../ledger/events/EventLog.ts"
 import type { EventType, ResourceType } from "../ledger/events/EventType.ts"
+import { type List, readPage } from "../platform/postgres/queries/Pages.ts"
+import { equals } from "../platform/postgres/queries/Sql.ts"
 
 interface Source<A> {
   readonly columns: Statement.Fragment
@@ -26,6 +29,36 @@ export const recordsIn = <A>(sql: SqlClient.SqlClient, { columns, decode, notFou
     locked: (id: string) => read(id, sql`FOR UPDATE`)
   }
 }
+
+/** The request of a list whose filters each compare one column. */
+export type FilteredBy<F extends Schema.Struct.Fields> = ListRequest & Schema.Struct.Type<F>
+
+/** Lists the records of a product. An empty list may also mean that the product does not exist. */
+export const listOfProduct = <
+  A extends { readonly id: string; readonly created_at: number },
+  F extends { readonly [column: string]: Schema.optionalKey<Schema.Codec<string>> }
+>(
+  sql: SqlClient.SqlClient,
+  product: (id: string) => Effect.Effect<unknown, Refusal<"NOT_FOUND">>,
+  list: Omit<List<A, SqlError.SqlError>, "where">,
+  filters: F
+) =>
+  Effect.fnUntraced(
+    function* (productId: string, request: FilteredBy<F>) {
+      const given = Struct.pick(request as { readonly [column: string]: string }, Object.keys(filters))
+      const where = sql`product_id = ${productId} AND ${equals(sql, given)}`
+      const page = yield* readPage(sql, request, { ...list, where })
+      if (page.items.length === 0) yield* product(productId)
+      return page
+    },
+    Effect.catchTag("SqlError", Effect.die)
+  )
+
+/** Appends events of one kind of resource. */
+export const eventsOf =
+  <R extends ResourceType>(events: EventLog["Service"], resource_type: R) =>
+  (event_type: Extract<EventType, `${R}.${string}`>, resource_id: string, metadata: NewEvent["metadata"]) =>
+    events.append({ event_type, resource_type, resource_id, metadata })
 
 /** The resources with an event `<resource>.updated`. */
 type Edited = { [R in ResourceType]: `${R}.updated` extends EventType ? R : never }[ResourceType]

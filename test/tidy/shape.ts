@@ -67,8 +67,7 @@ export const shapeRules: ReadonlyArray<Rule> = [
       [
         "src/insight/reports/exports/Exports.ts",
         "src/ledger/webhooks/Webhooks.ts",
-        "src/vendor/apiKeys/ApiKeys.ts",
-        "src/vendor/customFields/CustomFields.ts"
+        "src/vendor/apiKeys/ApiKeys.ts"
       ].map((path) => [path, "Operations of a slice, one after another: they share services, and no variable changes."])
     )
   },

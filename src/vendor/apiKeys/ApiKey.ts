@@ -5,20 +5,19 @@ import { networkFromString } from "../../contract/api/Network.ts"
 import { Name, publishedAs, Text } from "../../contract/api/Text.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 
-/** Networks per key: the address of every request is compared with each. */
+/** The address of every request is compared with each network. */
 const cidrsMax = 100
 
 const octet = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-/** The shape of a network: that an IPv6 address is complete, and that there are no host bits, it cannot say. */
+/** The pattern cannot check that an IPv6 address is complete, nor that there are no host bits. */
 const cidrShape = `^(${octet}(\\.${octet}){3}/(3[0-2]|[12]?[0-9])|[0-9A-Fa-f:.]{2,45}/(12[0-8]|1[01][0-9]|[1-9]?[0-9]))$`
 
-/** A network in CIDR notation, IPv4 or IPv6. */
 const Cidr = Text(64).check(
   publishedAs({ pattern: cidrShape }),
   Schema.makeFilter(
     (text) =>
       Result.isSuccess(networkFromString(text)) ||
-      "Expected a network in CIDR notation without host bits, as 203.0.113.0/24 or 2001:db8::/32"
+      "Expected a network in CIDR notation without host bits, such as 203.0.113.0/24 or 2001:db8::/32"
   )
 )
 
@@ -28,7 +27,7 @@ const Scopes = Schema.Array(ManagementScope).check(
 )
 const AllowedCidrs = Schema.Array(Cidr)
   .check(Schema.isMaxLength(cidrsMax, { expected: `at most ${cidrsMax} networks` }))
-  .annotate({ description: "Networks that the key may be used from, without host bits; empty = any." })
+  .annotate({ description: "Networks that the key works from, without host bits; empty = any." })
 
 const productsMax = 100
 const ProductIds = Schema.Array(Text(64).check(Schema.isMinLength(1, { expected: "the id of a product" }))).check(
@@ -86,7 +85,6 @@ export const ApiKeyUpdate = Schema.Struct({
   )
 }).annotate({ identifier: "ApiKeyUpdateRequest" })
 
-/** The response to a create, the only one that contains the token. */
 export const ApiKeyWithToken = Schema.Struct({
   api_key: ApiKey,
   token: Schema.String.annotate({ description: "The full token. It is shown only here: store it." })

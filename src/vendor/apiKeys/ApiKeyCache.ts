@@ -1,9 +1,9 @@
 /**
  * Caches the API keys in use by the hash of their token, so that an authorized request costs no query.
  *
- * What must stay true: a request is checked against a row read less than 500 ms before it came in. A revocation,
+ * What must stay true: a request is checked against a row read less than 500 ms before the request arrived. A revocation,
  * deactivation or changed scope therefore takes effect on every node within half a second of its commit, and at once on the
- * node that made it. A read that takes longer than that is not shared with requests that came in later.
+ * node that made it. A read that takes longer than that is not shared with requests that arrive later.
  */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer, Option, Result, Schedule } from "effect"
 import type { IpNetwork } from "effect/net"
@@ -32,11 +32,10 @@ export class ApiKeyCache extends Context.Service<
   {
     /** The key whose token has this hash; None if there is none or it is revoked. */
     find(tokenHash: Uint8Array): Effect.Effect<Option.Option<CachedApiKey>>
-    /** Whether this is the hash of the first admin token, whose format the operator may choose freely. */
+    /** True for the first admin token, whose format the operator may choose freely. */
     isBootstrap(tokenHash: Uint8Array): Effect.Effect<boolean>
-    /** Removes a token from the cache: the next request reads it again. */
     forget(tokenHash: Uint8Array): Effect.Effect<void>
-    /** Records that a key was used now. It is written later, in a batch. */
+    /** Records that a key was used now; written later, in a batch. */
     used(id: string): Effect.Effect<void>
   }
 >()("licensing/vendor/apiKeys/ApiKeyCache") {

@@ -10,16 +10,16 @@ import * as Tokens from "../../access/Tokens.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import type { ListRequest, Page } from "../../contract/api/Paging.ts"
-import { changesOf } from "../../ledger/events/Changes.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { columns as arrays, bytes, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { readPage } from "../../platform/postgres/queries/Pages.ts"
 import { equals, type NullableRow, patched, transaction, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import { MasterKey } from "../../platform/signing/MasterKey.ts"
+import { editOf, eventsOf } from "../Records.ts"
 import { type ApiKey, type ApiKeyCreate, ApiKeyUpdate, type ApiKeyWithToken, apiKeySorts } from "./ApiKey.ts"
 import { ApiKeyCache } from "./ApiKeyCache.ts"
 
-// A sealed token opens for its own row only.
+// Binds a sealed token to its row.
 const place = (id: string) => `api_keys/${id}`
 const bootstrapToken = (token: string) => Redacted.make(token, { label: "bootstrap token" })
 
@@ -27,7 +27,7 @@ const notFound = (id: string) => refuseUnknownId("API key", id)
 
 const adminOfProducts = refuse(
   "VALIDATION_ERROR",
-  "The scope admin reaches everything, so it cannot be limited to some products: leave out product_ids, or give other scopes.",
+  "The scope admin cannot be limited to products: leave out product_ids, or give other scopes.",
   "product_ids"
 )
 
@@ -49,7 +49,6 @@ export class ApiKeys extends Context.Service<
     get(id: string): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
     create(input: typeof ApiKeyCreate.Type): Effect.Effect<ApiKeyWithToken, WriteRefusal>
     update(id: string, input: typeof ApiKeyUpdate.Type): Effect.Effect<ApiKey, WriteRefusal | Refusal<"CONFLICT">>
-    /** Revokes the key permanently. */
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
     /**
      * Creates the first admin key if there never was a key. Returns the token to show: the generated one, at each call until an API
@@ -68,7 +67,6 @@ export class ApiKeys extends Context.Service<
       const events = yield* EventLog
       const cache = yield* ApiKeyCache
       const masterKey = yield* MasterKey
-      /** The values of scopes, limited_scopes and product_ids. */
       const storedScopes = ({ product_ids, scopes }: ApiKey) =>
         product_ids === undefined
           ? sql`${arrays.text(scopes)}, NULL, NULL`
@@ -78,6 +76,8 @@ export class ApiKeys extends Context.Service<
           expires_at, last_used_at`
       )
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "api_key")
+      const edit = editOf(events, "api_key", editable)
       const generate = Effect.provideService(Tokens.generate, SecureRandom.SecureRandom, random)
 
       const list = Effect.fn("ApiKeys.list")(function* (filter: ApiKeyFilter) {
@@ -98,7 +98,7 @@ export class ApiKeys extends Context.Service<
         return row === undefined ? yield* notFound(id) : withoutNulls<ApiKey>(row)
       })
 
-      /** Locks the key's row. `forget` removes it from the cache after the commit. */
+      /** `forget` removes the key from the cache after the commit. */
       const lock = Effect.fnUntraced(function* (id: string) {
         const [row] = yield* sql<NullableRow<ApiKey> & { readonly token_hash: Uint8Array }>`
           SELECT ${columns}, token_hash FROM api_keys WHERE id = ${id} AND revoked_at IS NULL FOR UPDATE`
@@ -107,7 +107,7 @@ export class ApiKeys extends Context.Service<
         return { key: withoutNulls<ApiKey>(key), forget: sql.afterCommit(cache.forget(token_hash)) }
       })
 
-      /** Refuses unknown products, and keeps the others from being deleted until the key is stored. */
+      /** The lock prevents deletion of a product before the key is stored. */
       const checkProducts = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
         const rows = yield* sql<{ readonly id: string }>`
           SELECT id FROM products WHERE id = ANY(${arrays.text(ids)}) ORDER BY id FOR KEY SHARE`
@@ -140,17 +140,12 @@ export class ApiKeys extends Context.Service<
           VALUES (${key.id}, ${key.name}, ${key.key_prefix}, ${Tokens.hash(token as Tokens.ApiToken)},
             ${storedScopes(key)}, ${arrays.text(key.allowed_cidrs)}, TRUE, ${instant(key.expires_at ?? null)},
             ${is_bootstrap}, ${instant(now)})`
-        yield* events.append({
-          event_type: "api_key.created",
-          resource_type: "api_key",
-          resource_id: key.id,
-          metadata: {
-            name: key.name,
-            key_prefix: key.key_prefix,
-            scopes: key.scopes,
-            allowed_cidrs: key.allowed_cidrs,
-            ...(key.product_ids === undefined ? undefined : { product_ids: key.product_ids })
-          }
+        yield* append("api_key.created", key.id, {
+          name: key.name,
+          key_prefix: key.key_prefix,
+          scopes: key.scopes,
+          allowed_cidrs: key.allowed_cidrs,
+          ...(key.product_ids === undefined ? undefined : { product_ids: key.product_ids })
         })
         return key
       })
@@ -168,22 +163,15 @@ export class ApiKeys extends Context.Service<
         const scopes = input.scopes === undefined ? {} : { scopes: Array.from(new Set(input.scopes)) }
         const key = patched<ApiKey>(before, { ...input, ...scopes })
         if (isAdminOfProducts(key)) return yield* adminOfProducts
-        const changes = changesOf(before, key, editable)
-        if (Object.keys(changes).length === 0) return before
-        if ("product_ids" in changes) yield* checkProducts(input.product_ids ?? [])
-        yield* sql`
-          UPDATE api_keys SET name = ${key.name}, (scopes, limited_scopes, product_ids) = ROW(${storedScopes(key)}),
-            allowed_cidrs = ${arrays.text(key.allowed_cidrs)}, is_active = ${key.is_active},
-            expires_at = ${instant(key.expires_at ?? null)}
-          WHERE id = ${id}`
-        yield* events.append({
-          event_type: "api_key.updated",
-          resource_type: "api_key",
-          resource_id: id,
-          metadata: { changes }
+        return yield* edit(before, key, function* (changes) {
+          if ("product_ids" in changes) yield* checkProducts(input.product_ids ?? [])
+          yield* sql`
+            UPDATE api_keys SET name = ${key.name}, (scopes, limited_scopes, product_ids) = ROW(${storedScopes(key)}),
+              allowed_cidrs = ${arrays.text(key.allowed_cidrs)}, is_active = ${key.is_active},
+              expires_at = ${instant(key.expires_at ?? null)}
+            WHERE id = ${id}`
+          yield* forget
         })
-        yield* forget
-        return key
       }, inTransaction)
 
       const remove = Effect.fn("ApiKeys.delete")(function* (id: string) {
@@ -191,16 +179,11 @@ export class ApiKeys extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         yield* sql`
           UPDATE api_keys SET revoked_at = ${instant(now)}, is_active = FALSE, token_sealed = NULL WHERE id = ${id}`
-        yield* events.append({
-          event_type: "api_key.revoked",
-          resource_type: "api_key",
-          resource_id: id,
-          metadata: { name: key.name, key_prefix: key.key_prefix }
-        })
+        yield* append("api_key.revoked", id, { name: key.name, key_prefix: key.key_prefix })
         yield* forget
       }, inTransaction)
 
-      /** The generated token that no key was used since; it is forgotten once one was, or where nothing opens it. */
+      /** The generated token. It is deleted after the first use of any key, or if the master key does not open it. */
       const unused = Effect.gen(function* () {
         const [row] = yield* sql<{ id: string; sealed: Uint8Array; used: boolean }>`
           SELECT id, token_sealed AS sealed, EXISTS (SELECT FROM api_keys WHERE last_used_at IS NOT NULL) AS used
@@ -212,7 +195,7 @@ export class ApiKeys extends Context.Service<
       })
 
       const bootstrap = Effect.fn("ApiKeys.bootstrap")(function* (given?: Redacted.Redacted<string>) {
-        // The lock serialises nodes that start at once, so that each sees a key created by another.
+        // Serializes nodes that start at once, so that each sees a key created by another.
         yield* sql`SELECT pg_advisory_xact_lock(hashtextextended('licensing/api_keys', 0))`
         const [row] = yield* sql`SELECT 1 AS found FROM api_keys LIMIT 1`
         if (row !== undefined) return yield* unused

@@ -8,32 +8,24 @@ import { Data, Paged } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { expandOf, listQuery } from "../../contract/api/Paging.ts"
 import { Decoding, PathTables } from "../../contract/api/Requests.ts"
-import { Order, OrderCreate, OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
+import { Order, OrderCreate, OrderUpdate, orderFilters, orderSorts } from "./Order.ts"
 import {
   Subscription,
   SubscriptionCreate,
-  SubscriptionStatus,
   SubscriptionUpdate,
+  subscriptionFilters,
   subscriptionSorts
 } from "./Subscription.ts"
 
 const params = { id: Schema.String }
-const text = Schema.optionalKey(Schema.String)
-/** The scope of the lists alone shows no customer. */
+/** The scope of the lists does not allow reading customers. */
 const expandScopes = ["license:read"] as const
 const expand = Schema.optionalKey(expandOf(["customer"], " It also needs the scope license:read."))
 
 const orders = [
   HttpApiEndpoint.get("listOrders", "/products/:id/orders", {
     params,
-    query: listQuery(orderSorts, {
-      external_system: text,
-      external_id: text,
-      status: Schema.optionalKey(OrderStatus),
-      customer_id: text,
-      subscription_id: text,
-      expand
-    }),
+    query: listQuery(orderSorts, { ...orderFilters, expand }),
     success: Paged(Order),
     error: failures("NOT_FOUND")
   })
@@ -70,13 +62,7 @@ const orders = [
 const subscriptions = [
   HttpApiEndpoint.get("listSubscriptions", "/products/:id/subscriptions", {
     params,
-    query: listQuery(subscriptionSorts, {
-      external_system: text,
-      external_id: text,
-      status: Schema.optionalKey(SubscriptionStatus),
-      customer_id: text,
-      expand
-    }),
+    query: listQuery(subscriptionSorts, { ...subscriptionFilters, expand }),
     success: Paged(Subscription),
     error: failures("NOT_FOUND")
   })

@@ -1,4 +1,4 @@
-/** Orders and subscriptions of a customer that is being erased: a trigger refuses that they are linked, unlinked or described. */
+/** Orders and subscriptions of a customer in erasure: a trigger rejects linking, unlinking or metadata changes. */
 import { Effect } from "effect"
 import * as Failure from "../../contract/api/Failure.ts"
 import { isConcurrentChange } from "../../platform/postgres/queries/Sql.ts"

@@ -11,7 +11,6 @@ interface Purchase {
 export class ExpandedPurchases extends Context.Service<
   ExpandedPurchases,
   {
-    /** A list as the request's `expand` asks for it. */
     expanded<A extends Purchase, E>(
       expand: ReadonlyArray<"customer"> | undefined,
       list: Effect.Effect<Page<A>, E>

@@ -34,6 +34,14 @@ const periodEnd = "The end of the ordered period; only together with its start."
 
 export const orderSorts = { created_at: "instant" } as const
 
+export const orderFilters = {
+  external_system: Schema.optionalKey(Schema.String),
+  external_id: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(OrderStatus),
+  customer_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String)
+}
+
 export const OrderCreate = Schema.Struct({
   external_system: External,
   external_id: External,

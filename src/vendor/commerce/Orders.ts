@@ -9,15 +9,14 @@ import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
 import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
-import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import type { Page } from "../../contract/api/Paging.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
-import { readPage } from "../../platform/postgres/queries/Pages.ts"
-import { constraints, decodeRows, equals, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
+import { constraints, decodeRows, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
-import { editOf, recordsIn } from "../Records.ts"
+import { editOf, eventsOf, type FilteredBy, listOfProduct, recordsIn } from "../Records.ts"
 import { refuseErasing } from "./ErasingCustomer.ts"
-import { Order, type OrderCreate, type OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
+import { Order, type OrderCreate, OrderUpdate, orderFilters, orderSorts } from "./Order.ts"
 
 const decodeOrders = decodeRows(Order)
 const decodeSubscriptions = decodeRows(Schema.Struct({ product_id: Schema.String }))
@@ -36,13 +35,7 @@ const constrained = ({ product_id, customer_id, external_id }: Order) =>
       )
   })
 
-interface OrderFilter extends ListRequest {
-  readonly external_system?: string
-  readonly external_id?: string
-  readonly status?: OrderStatus
-  readonly customer_id?: string
-  readonly subscription_id?: string
-}
+type OrderFilter = FilteredBy<typeof orderFilters>
 
 const editable = [
   "customer_id",
@@ -63,7 +56,7 @@ export class Orders extends Context.Service<
   Orders,
   {
     list(productId: string, filter: OrderFilter): Effect.Effect<Page<Order>, Refusal<"NOT_FOUND">>
-    /** The newest orders with this id in any other system and for any product of the token. */
+    /** The newest orders with this id, of all external systems and all products of the token. */
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Order>>
     get(id: string): Effect.Effect<Order, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof OrderCreate.Type): Effect.Effect<Order, WriteRefusal>
@@ -79,23 +72,12 @@ export class Orders extends Context.Service<
       const products = yield* Products
       const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "order")
       const edit = editOf(events, "order", editable)
 
-      const list = Effect.fn("Orders.list")(
-        function* (productId: string, filter: OrderFilter) {
-          const { external_system, external_id, status, customer_id, subscription_id } = filter
-          const page = yield* readPage(sql, filter, {
-            columns,
-            table: "orders",
-            where: sql`product_id = ${productId} AND ${equals(sql, { external_system, external_id, status, customer_id, subscription_id })}`,
-            sorts: orderSorts,
-            decode: decodeOrders
-          })
-          if (page.items.length === 0) yield* products.get(productId)
-          return page
-        },
-        Effect.catchTag("SqlError", Effect.die)
-      )
+      const source = { columns, table: "orders", sorts: orderSorts, decode: decodeOrders, notFound }
+      const records = recordsIn(sql, source)
+      const list = Effect.fn("Orders.list")(listOfProduct(sql, products.get, source, orderFilters))
 
       const byExternalId = Effect.fn("Orders.byExternalId")(function* (externalId: string, limit: number) {
         return yield* decodeOrders(sql`
@@ -103,7 +85,6 @@ export class Orders extends Context.Service<
           ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
       }, Effect.orDie)
 
-      const records = recordsIn(sql, { columns, table: "orders", decode: decodeOrders, notFound })
       const get = Effect.fn("Orders.get")(records.get)
 
       /** A subscription is never deleted and never changes its product, so it needs no lock. */
@@ -125,7 +106,7 @@ export class Orders extends Context.Service<
 
       const create = Effect.fn("Orders.create")(function* (productId: string, input: typeof OrderCreate.Type) {
         const fault = periodFault(input)
-        // An unknown product in the path is reported before faults of the body.
+        // An unknown product in the path is reported before faults in the body.
         if (fault !== undefined) return yield* Effect.andThen(products.get(productId), fault)
         const now = yield* Clock.currentTimeMillis
         const id = yield* ids.make("order")
@@ -134,12 +115,7 @@ export class Orders extends Context.Service<
         const row = { ...rowOf(order), id, product_id: productId, created_at: instant(now) }
         yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(refuseErasing, constrained(order))
         const { external_system, external_id, status } = order
-        yield* events.append({
-          event_type: "order.created",
-          resource_type: "order",
-          resource_id: id,
-          metadata: { product_id: productId, external_system, external_id, status }
-        })
+        yield* append("order.created", id, { product_id: productId, external_system, external_id, status })
         return order
       }, inTransaction)
 
@@ -174,7 +150,6 @@ const periodFault = ({ period_start, period_end }: typeof OrderUpdate.Type) => {
 
 const changeOf = (end: number | null | undefined) => (end === undefined ? "absent" : end === null ? "cleared" : "set")
 
-/** The columns that an update writes. */
 const rowOf = (order: Order) => ({
   ...Object.fromEntries(editable.map((field) => [field, order[field] ?? null])),
   period_start: instant(order.period_start ?? null),

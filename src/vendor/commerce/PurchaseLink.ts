@@ -1,4 +1,3 @@
-/** The links of orders and subscriptions to other records. */
 import { Schema, SchemaGetter } from "effect"
 import { Text } from "../../contract/api/Text.ts"
 import { Customer } from "../customers/Customer.ts"
@@ -13,7 +12,6 @@ export const Link = Schema.NullOr(Text(64))
     })
   )
 
-/** The member of an order or subscription that a list with `expand` adds. */
 export const expandedCustomer = {
   expanded: Schema.optionalKey(
     Schema.Struct({ customer: Schema.optionalKey(Customer) }).annotate({

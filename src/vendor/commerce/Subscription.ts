@@ -11,7 +11,6 @@ export const SubscriptionStatus = Schema.Literals(["trialing", "active", "past_d
 })
 export type SubscriptionStatus = typeof SubscriptionStatus.Type
 
-/** The other system's name, or its id of the record. */
 export const External = Text(255).check(isMinCharacters(1))
 
 export const Subscription = Schema.Struct({
@@ -28,12 +27,19 @@ export const Subscription = Schema.Struct({
   updated_at: Timestamp,
   customer_id: Schema.optionalKey(Schema.String),
   canceled_at: Schema.optionalKey(Timestamp),
-  observed_at: Schema.optionalKey(Instant("When the other system knew what is recorded here.")),
+  observed_at: Schema.optionalKey(Instant("When the other system had these facts.")),
   ...expandedCustomer
 }).annotate({ identifier: "Subscription", description: "A subscription of another system, as it was recorded." })
 export type Subscription = typeof Subscription.Type
 
 export const subscriptionSorts = { created_at: "instant", current_period_end: "instant" } as const
+
+export const subscriptionFilters = {
+  external_system: Schema.optionalKey(Schema.String),
+  external_id: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(SubscriptionStatus),
+  customer_id: Schema.optionalKey(Schema.String)
+}
 
 export const SubscriptionCreate = Schema.Struct({
   external_system: External,
@@ -46,7 +52,7 @@ export const SubscriptionCreate = Schema.Struct({
   canceled_at: Schema.optionalKey(
     Instant("When it was canceled. Only with the status canceled; then the time of the request if absent.")
   ),
-  observed_at: Schema.optionalKey(Instant("When the other system knew the facts of this request.")),
+  observed_at: Schema.optionalKey(Instant("When the other system had the facts of this request.")),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "SubscriptionCreateRequest" })
 
@@ -62,7 +68,7 @@ export const SubscriptionUpdate = Schema.Struct({
   observed_at: Schema.optionalKey(
     Schema.NullOr(Timestamp).annotate({
       description:
-        "When the other system knew the facts of this request. If it is earlier than the stored time, the request changes nothing, and the response is the stored subscription."
+        "When the other system had the facts of this request. If it is earlier than the stored time, the request changes nothing, and the response is the stored subscription."
     })
   ),
   metadata: Schema.optionalKey(Metadata)

@@ -9,19 +9,18 @@ import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
 import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
-import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import type { Page } from "../../contract/api/Paging.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
-import { readPage } from "../../platform/postgres/queries/Pages.ts"
-import { constraints, decodeRows, equals, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
+import { constraints, decodeRows, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
-import { editOf, recordsIn } from "../Records.ts"
+import { editOf, eventsOf, type FilteredBy, listOfProduct, recordsIn } from "../Records.ts"
 import { refuseErasing } from "./ErasingCustomer.ts"
 import {
   Subscription,
   type SubscriptionCreate,
-  type SubscriptionStatus,
   SubscriptionUpdate,
+  subscriptionFilters,
   subscriptionSorts
 } from "./Subscription.ts"
 
@@ -41,12 +40,7 @@ const constrained = ({ product_id, customer_id, external_id }: Subscription) =>
       )
   })
 
-interface SubscriptionFilter extends ListRequest {
-  readonly external_system?: string
-  readonly external_id?: string
-  readonly status?: SubscriptionStatus
-  readonly customer_id?: string
-}
+type SubscriptionFilter = FilteredBy<typeof subscriptionFilters>
 
 const editable = [
   "customer_id",
@@ -67,7 +61,7 @@ export class Subscriptions extends Context.Service<
   Subscriptions,
   {
     list(productId: string, filter: SubscriptionFilter): Effect.Effect<Page<Subscription>, Refusal<"NOT_FOUND">>
-    /** The newest subscriptions with this id in any other system and for any product of the token. */
+    /** The newest subscriptions with this id, of all external systems and all products of the token. */
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Subscription>>
     get(id: string): Effect.Effect<Subscription, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof SubscriptionCreate.Type): Effect.Effect<Subscription, WriteRefusal>
@@ -86,23 +80,18 @@ export class Subscriptions extends Context.Service<
       const products = yield* Products
       const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "subscription")
       const edit = editOf(events, "subscription", editable)
 
-      const list = Effect.fn("Subscriptions.list")(
-        function* (productId: string, filter: SubscriptionFilter) {
-          const { external_system, external_id, status, customer_id } = filter
-          const page = yield* readPage(sql, filter, {
-            columns,
-            table: "subscriptions",
-            where: sql`product_id = ${productId} AND ${equals(sql, { external_system, external_id, status, customer_id })}`,
-            sorts: subscriptionSorts,
-            decode: decodeSubscriptions
-          })
-          if (page.items.length === 0) yield* products.get(productId)
-          return page
-        },
-        Effect.catchTag("SqlError", Effect.die)
-      )
+      const source = {
+        columns,
+        table: "subscriptions",
+        sorts: subscriptionSorts,
+        decode: decodeSubscriptions,
+        notFound
+      }
+      const records = recordsIn(sql, source)
+      const list = Effect.fn("Subscriptions.list")(listOfProduct(sql, products.get, source, subscriptionFilters))
 
       const byExternalId = Effect.fn("Subscriptions.byExternalId")(function* (externalId: string, limit: number) {
         return yield* decodeSubscriptions(sql`
@@ -110,7 +99,6 @@ export class Subscriptions extends Context.Service<
           ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
       }, Effect.orDie)
 
-      const records = recordsIn(sql, { columns, table: "subscriptions", decode: decodeSubscriptions, notFound })
       const get = Effect.fn("Subscriptions.get")(records.get)
 
       const create = Effect.fn("Subscriptions.create")(function* (
@@ -134,12 +122,7 @@ export class Subscriptions extends Context.Service<
         const row = { ...rowOf(subscription), id, product_id: productId, created_at: instant(now) }
         yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(refuseErasing, constrained(subscription))
         const { external_system, external_id, status } = subscription
-        yield* events.append({
-          event_type: "subscription.created",
-          resource_type: "subscription",
-          resource_id: id,
-          metadata: { product_id: productId, external_system, external_id, status }
-        })
+        yield* append("subscription.created", id, { product_id: productId, external_system, external_id, status })
         return subscription
       }, inTransaction)
 
@@ -168,7 +151,6 @@ export class Subscriptions extends Context.Service<
   )
 }
 
-/** Whether an update reports what the other system knew before the facts that are stored. */
 const isOlder = ({ observed_at }: typeof SubscriptionUpdate.Type, before: Subscription): boolean =>
   observed_at != null && before.observed_at !== undefined && observed_at < before.observed_at
 
@@ -179,14 +161,9 @@ const canceledAt = (before: Subscription, input: typeof SubscriptionUpdate.Type,
   return input.canceled_at === undefined ? (before.canceled_at ?? null) : input.canceled_at
 }
 
-/** The refusal by the contract's linkage rule on subscriptions, or undefined. */
 const faultOf = ({ status, current_period_start, current_period_end, canceled_at }: Subscription) => {
   if (current_period_end <= current_period_start) {
-    return refuse(
-      "VALIDATION_ERROR",
-      "The period does not end after it begins: choose a current_period_end after current_period_start.",
-      "current_period_end"
-    )
+    return refuse("VALIDATION_ERROR", "current_period_end must be after current_period_start.", "current_period_end")
   }
   return canceled_at !== undefined && status !== "canceled"
     ? refuse(
@@ -197,7 +174,6 @@ const faultOf = ({ status, current_period_start, current_period_end, canceled_at
     : undefined
 }
 
-/** The columns that an update writes. */
 const rowOf = (subscription: Subscription) => ({
   ...Object.fromEntries(editable.map((field) => [field, subscription[field] ?? null])),
   current_period_start: instant(subscription.current_period_start),

@@ -11,26 +11,20 @@ import { Decoding, PathTables } from "../../contract/api/Requests.ts"
 import {
   CustomFieldCreate,
   CustomFieldDefinition,
-  CustomFieldResourceType,
   CustomFieldUpdate,
   CustomFieldValue,
   CustomFieldValueSet,
-  CustomFieldValueType,
+  definitionFilters,
   definitionSorts
 } from "./CustomField.ts"
 
 const ofResource = { id: Schema.String }
 const params = { ...ofResource, field_id: Schema.String }
-const text = Schema.optionalKey(Schema.String)
 
 const definitions = [
   HttpApiEndpoint.get("list", "/products/:id/custom-fields", {
     params: ofResource,
-    query: listQuery(definitionSorts, {
-      code: text,
-      resource_type: Schema.optionalKey(CustomFieldResourceType),
-      value_type: Schema.optionalKey(CustomFieldValueType)
-    }),
+    query: listQuery(definitionSorts, definitionFilters),
     success: Paged(CustomFieldDefinition),
     error: failures("NOT_FOUND")
   }).annotateMerge(
@@ -77,7 +71,7 @@ const definitions = [
   )
 ] as const
 
-const clearing = "Answers with the value that was set, or with 204 after clearing."
+const clearing = "Responds with the new value, or with 204 after clearing."
 
 const licenseValues = [
   HttpApiEndpoint.get("listLicenseValues", "/licenses/:id/custom-fields", {

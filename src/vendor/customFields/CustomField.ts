@@ -21,7 +21,6 @@ const Option = Text(255).check(isMinCharacters(1))
 
 const optionsMax = 200
 
-/** The options of an enum field; a field of another type has none. */
 const EnumOptions = Schema.Array(Option)
   .annotate({ description: "The options of an enum field, at least one; none for other types." })
   .check(
@@ -53,6 +52,12 @@ export type CustomFieldDefinition = typeof CustomFieldDefinition.Type
 
 export const definitionSorts = { created_at: "instant" } as const
 
+export const definitionFilters = {
+  code: Schema.optionalKey(Schema.String),
+  resource_type: Schema.optionalKey(CustomFieldResourceType),
+  value_type: Schema.optionalKey(CustomFieldValueType)
+}
+
 export const CustomFieldCreate = Schema.Struct({
   resource_type: CustomFieldResourceType,
   code: Code,
@@ -73,10 +78,9 @@ export const CustomFieldUpdate = Schema.Struct({
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "CustomFieldDefinitionUpdateRequest" })
 
-/** Integers of either sign that JSON carries exactly. */
 const Integer = integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).annotate({ format: "int64" })
 
-/** Characters of a text value. Events contain the old and the new value, so both must stay small. */
+/** Events contain the old and the new value, so both must stay small. */
 const stringLengthMax = 4096
 
 const values = {
@@ -99,7 +103,6 @@ export const CustomFieldValue = Schema.Struct({
 })
 export type CustomFieldValue = typeof CustomFieldValue.Type
 
-/** The body that sets or clears a value: exactly one typed value, or `clear: true`. */
 export const CustomFieldValueSet = Schema.Struct({
   ...values,
   clear: Schema.optionalKey(

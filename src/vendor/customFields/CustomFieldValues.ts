@@ -37,19 +37,19 @@ type SetRefusal = Failure.Refusal<
 export class CustomFieldValues extends Context.Service<
   CustomFieldValues,
   {
-    /** The set values, newest first; of a token for some products the values of their fields. */
+    /** The values that are set, newest first. A token limited to products sees the fields of those products. */
     list(
       resourceType: CustomFieldResourceType,
       resourceId: string,
       page: PageRequest
     ): Effect.Effect<Page<CustomFieldValue>, Failure.Refusal<"NOT_FOUND">>
-    /** Sets or clears a value of a license, for a field of its product. Undefined after clearing. */
+    /** The field must belong to the license's product. Undefined after clearing. */
     setOfLicense(
       licenseId: string,
       fieldId: string,
       input: Input
     ): Effect.Effect<CustomFieldValue | undefined, SetRefusal | Failure.Refusal<"LICENSE_STATE_CONFLICT">>
-    /** Sets or clears a value of a customer, for a field of any product. Undefined after clearing. */
+    /** The field may belong to any product. Undefined after clearing. */
     setOfCustomer(
       customerId: string,
       fieldId: string,
@@ -143,7 +143,7 @@ const makeReads = Effect.gen(function* () {
     Effect.catchTag("SqlError", Effect.die)
   )
 
-  /** The definition, locked against changes. A license has fields of its own product only. */
+  /** Locks the definition against changes. */
   const definitionOf = Effect.fnUntraced(function* (
     resourceType: CustomFieldResourceType,
     id: string,
@@ -159,7 +159,7 @@ const makeReads = Effect.gen(function* () {
     return definition ?? (yield* Failure.refuseUnknownId(`custom field of the ${resourceType}`, id, "field_id"))
   })
 
-  /** Until an erasure is done, its customer and that customer's licenses get no values. */
+  /** Until an erasure is finished, its customer and the customer's licenses get no values. */
   const refuseErasing = Effect.fnUntraced(function* (customerId: string | undefined) {
     if (customerId === undefined) return
     const erasures = yield* sql`SELECT FROM erasures WHERE customer_id = ${customerId}`
@@ -221,7 +221,6 @@ const makeSet = Effect.gen(function* () {
   })
 })
 
-/** What is wrong with the body for this field: one typed value of the field's type, or `clear: true`. */
 const faultOf = ({ value_type, enum_options }: CustomFieldDefinition, input: Input) => {
   const given = valueColumns.filter((column) => input[column] !== undefined)
   const [column] = given

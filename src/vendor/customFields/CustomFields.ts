@@ -3,30 +3,27 @@
  * is removed while a transaction sets a value that needs it.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
-import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import type { Page } from "../../contract/api/Paging.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { columns as arrays, instant, json } from "../../platform/postgres/driver/Parameters.ts"
-import { readPage } from "../../platform/postgres/queries/Pages.ts"
 import {
   constraints,
   decodeRows,
-  equals,
   patched,
   refuseIfReferenced,
   transaction
 } from "../../platform/postgres/queries/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
-import { editOf } from "../Records.ts"
+import { editOf, eventsOf, type FilteredBy, listOfProduct } from "../Records.ts"
 import {
   type CustomFieldCreate,
   CustomFieldDefinition,
-  type CustomFieldResourceType,
   CustomFieldUpdate,
-  type CustomFieldValueType,
+  definitionFilters,
   definitionSorts
 } from "./CustomField.ts"
 
@@ -41,11 +38,7 @@ const duplicateCode = (code: string) =>
     "code"
   )
 
-interface CustomFieldFilter extends ListRequest {
-  readonly code?: string
-  readonly resource_type?: CustomFieldResourceType
-  readonly value_type?: CustomFieldValueType
-}
+type CustomFieldFilter = FilteredBy<typeof definitionFilters>
 
 export class CustomFields extends Context.Service<
   CustomFields,
@@ -78,42 +71,30 @@ export class CustomFields extends Context.Service<
         "id, product_id, resource_type, code, name, value_type, is_required, enum_options, metadata, created_at, updated_at"
       )
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "custom_field")
       const edit = editOf(events, "custom_field", ["code", "name", "is_required", "enum_options", "metadata"])
 
       const list = Effect.fn("CustomFields.list")(
-        function* (productId: string, filter: CustomFieldFilter) {
-          const { code, resource_type, value_type } = filter
-          const page = yield* readPage(sql, filter, {
-            columns,
-            table: "custom_field_definitions",
-            where: sql`product_id = ${productId} AND ${equals(sql, { code, resource_type, value_type })}`,
-            sorts: definitionSorts,
-            decode: decodeDefinitions
-          })
-          if (page.items.length === 0) yield* products.get(productId)
-          return page
-        },
-        Effect.catchTag("SqlError", Effect.die)
+        listOfProduct(
+          sql,
+          products.get,
+          { columns, table: "custom_field_definitions", sorts: definitionSorts, decode: decodeDefinitions },
+          definitionFilters
+        )
       )
 
-      const get = Effect.fn("CustomFields.get")(
-        function* (productId: string, id: string) {
-          const [field] = yield* decodeDefinitions(sql`
-          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId}`)
-          if (field !== undefined) return field
-          yield* products.get(productId)
-          return yield* notFound(id)
-        },
-        Effect.catchTag("SqlError", Effect.die)
-      )
-
-      const locked = Effect.fnUntraced(function* (productId: string, id: string) {
+      const read = Effect.fnUntraced(function* (productId: string, id: string, lock: Statement.Fragment) {
         const [field] = yield* decodeDefinitions(sql`
-          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId} FOR UPDATE`)
+          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId} ${lock}`)
         if (field !== undefined) return field
         yield* products.get(productId)
         return yield* notFound(id)
       })
+      const get = Effect.fn("CustomFields.get")(
+        (productId: string, id: string) => read(productId, id, sql``),
+        Effect.catchTag("SqlError", Effect.die)
+      )
+      const locked = (productId: string, id: string) => read(productId, id, sql`FOR UPDATE`)
 
       const create = Effect.fn("CustomFields.create")(function* (
         productId: string,
@@ -143,12 +124,7 @@ export class CustomFields extends Context.Service<
             custom_field_definitions_product_id_fkey: () => productNotFound(productId)
           })
         )
-        yield* events.append({
-          event_type: "custom_field.created",
-          resource_type: "custom_field",
-          resource_id: id,
-          metadata: { product_id: productId, resource_type, code, value_type }
-        })
+        yield* append("custom_field.created", id, { product_id: productId, resource_type, code, value_type })
         return field
       }, inTransaction)
 
@@ -197,12 +173,7 @@ export class CustomFields extends Context.Service<
             refuse("RESOURCE_IN_USE", "The custom field has values: clear those first.", "field_id")
           )
         )
-        yield* events.append({
-          event_type: "custom_field.deleted",
-          resource_type: "custom_field",
-          resource_id: id,
-          metadata: { product_id: productId, resource_type, code }
-        })
+        yield* append("custom_field.deleted", id, { product_id: productId, resource_type, code })
       }, inTransaction)
 
       return CustomFields.of({ list, get, create, update, delete: remove })

@@ -12,8 +12,8 @@ export const Customer = Schema.Struct({
   created_at: Timestamp,
   updated_at: Timestamp,
   email: Schema.optionalKey(Schema.String),
-  erased_at: Schema.optionalKey(Instant("When the customer's data was erased; what was added later is shown."))
-}).annotate({ identifier: "Customer", description: "Somebody who owns licenses." })
+  erased_at: Schema.optionalKey(Instant("When the customer's data was erased; data added later is shown."))
+}).annotate({ identifier: "Customer", description: "A person or company that owns licenses." })
 export type Customer = typeof Customer.Type
 
 export const customerSorts = { created_at: "instant", code: "text", name: "text" } as const

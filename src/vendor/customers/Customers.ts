@@ -1,4 +1,3 @@
-/** Customers: each command is one transaction of the change and its event. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentProducts } from "../../access/CurrentActor.ts"
@@ -20,7 +19,7 @@ import {
   refuseIfReferenced,
   transaction
 } from "../../platform/postgres/queries/Sql.ts"
-import { editOf, recordsIn } from "../Records.ts"
+import { editOf, eventsOf, recordsIn } from "../Records.ts"
 import { Customer, type CustomerCreate, CustomerUpdate, customerSorts } from "./Customer.ts"
 import { ownCustomers } from "./OwnCustomers.ts"
 
@@ -42,7 +41,7 @@ export class Customers extends Context.Service<
   Customers,
   {
     list(filter: CustomerFilter): Effect.Effect<Page<Customer>>
-    /** Customers by a part of their name or address, or by their whole code. */
+    /** Finds customers by a part of their name or email, or by their whole code. */
     search(text: string, limit: number): Effect.Effect<ReadonlyArray<Customer>>
     /** The customers with these ids that the request's token reaches, in any order. */
     many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Customer>>
@@ -63,6 +62,7 @@ export class Customers extends Context.Service<
       const events = yield* EventLog
       const columns = sql.literal("id, name, code, metadata, created_at, updated_at, email, erased_at")
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "customer")
       const edit = editOf(events, "customer", ["name", "code", "email", "metadata"])
 
       const list = Effect.fn("Customers.list")(function* (filter: CustomerFilter) {
@@ -116,12 +116,7 @@ export class Customers extends Context.Service<
           INSERT INTO customers (id, name, code, email, metadata, created_at, updated_at)
           VALUES (${id}, ${customer.name}, ${customer.code}, ${customer.email ?? null}, ${json(customer.metadata)},
             ${instant(now)}, ${instant(now)})`.pipe(duplicateCode(customer.code))
-        yield* events.append({
-          event_type: "customer.created",
-          resource_type: "customer",
-          resource_id: id,
-          metadata: { name: customer.name, code: customer.code }
-        })
+        yield* append("customer.created", id, { name: customer.name, code: customer.code })
         return customer
       }, inTransaction)
 
@@ -149,12 +144,7 @@ export class Customers extends Context.Service<
             )
           )
         )
-        yield* events.append({
-          event_type: "customer.deleted",
-          resource_type: "customer",
-          resource_id: id,
-          metadata: { name: customer.name, code: customer.code }
-        })
+        yield* append("customer.deleted", id, { name: customer.name, code: customer.code })
       }, inTransaction)
 
       return Customers.of({ list, search, many, get, create, update, delete: remove })

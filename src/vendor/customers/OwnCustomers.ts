@@ -1,6 +1,6 @@
 /**
- * The customers of a token for some products: those of its licenses. If these licenses are few, all their customers are
- * read. If they are many, they have a fair part of all customers, so the list is read in its order and each customer checked.
+ * The customers of a token limited to products: those of its licenses. If there are few licenses, all their customers are
+ * read. If there are many, they cover a good part of all customers, so the list is read in its order and each customer checked.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -9,10 +9,10 @@ import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import type { Part } from "../../platform/postgres/queries/Pages.ts"
 
-/** Licenses that are few: their customers take some milliseconds. */
+/** Reading the customers of this many licenses takes a few milliseconds. */
 const licensesMax = 2_000
 
-/** The part of all customers that the request's token reaches; undefined: all. */
+/** Undefined means all customers. */
 export const ownCustomers = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const products = yield* CurrentProducts
   if (products === undefined) return undefined

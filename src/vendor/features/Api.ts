@@ -1,4 +1,3 @@
-/** The operations on product features. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Idempotency } from "../../access/idempotency/Idempotency.ts"
@@ -8,7 +7,7 @@ import { Data, Paged } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { listQuery } from "../../contract/api/Paging.ts"
 import { Decoding, PathTables } from "../../contract/api/Requests.ts"
-import { Feature, FeatureCreate, FeatureUpdate, featureSorts } from "./Feature.ts"
+import { Feature, FeatureCreate, FeatureUpdate, featureFilters, featureSorts } from "./Feature.ts"
 
 const params = { id: Schema.String }
 const ofProduct = { id: "products" }
@@ -17,7 +16,7 @@ export class FeaturesApi extends HttpApiGroup.make("features")
   .add(
     HttpApiEndpoint.get("list", "/products/:id/features", {
       params,
-      query: listQuery(featureSorts, { code: Schema.optionalKey(Schema.String) }),
+      query: listQuery(featureSorts, featureFilters),
       success: Paged(Feature),
       error: failures("NOT_FOUND")
     })

@@ -14,6 +14,8 @@ export const Feature = Schema.Struct({
 }).annotate({ identifier: "Feature", description: "A feature of a product, which licenses can have." })
 export type Feature = typeof Feature.Type
 
+export const featureFilters = { code: Schema.optionalKey(Schema.String) }
+
 export const featureSorts = { created_at: "instant", code: "text" } as const
 
 export const FeatureCreate = Schema.Struct({

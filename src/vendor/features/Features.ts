@@ -7,21 +7,19 @@ import { SqlClient } from "effect/sql"
 import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
-import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import type { Page } from "../../contract/api/Paging.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
-import { readPage } from "../../platform/postgres/queries/Pages.ts"
 import {
   constraints,
   decodeRows,
-  equals,
   patched,
   refuseIfReferenced,
   transaction
 } from "../../platform/postgres/queries/Sql.ts"
 import { Products } from "../products/Products.ts"
-import { editOf, recordsIn } from "../Records.ts"
-import { Feature, type FeatureCreate, FeatureUpdate, featureSorts } from "./Feature.ts"
+import { editOf, eventsOf, type FilteredBy, listOfProduct, recordsIn } from "../Records.ts"
+import { Feature, type FeatureCreate, FeatureUpdate, featureFilters, featureSorts } from "./Feature.ts"
 
 const decodeFeatures = decodeRows(Feature)
 
@@ -32,9 +30,7 @@ const duplicateCode = (code: string) =>
       refuse("DUPLICATE_CODE", `Another feature of the product has the code ${code}: choose a different one.`, "code")
   })
 
-interface FeatureFilter extends ListRequest {
-  readonly code?: string
-}
+type FeatureFilter = FilteredBy<typeof featureFilters>
 
 export class Features extends Context.Service<
   Features,
@@ -61,28 +57,15 @@ export class Features extends Context.Service<
       const products = yield* Products
       const columns = sql.literal("id, product_id, code, name, metadata, created_at")
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "feature")
       const edit = editOf(events, "feature", ["name", "code", "metadata"])
 
-      const list = Effect.fn("Features.list")(
-        function* (productId: string, filter: FeatureFilter) {
-          const { code } = filter
-          const page = yield* readPage(sql, filter, {
-            columns,
-            table: "features",
-            where: sql`product_id = ${productId} AND ${equals(sql, { code })}`,
-            sorts: featureSorts,
-            decode: decodeFeatures
-          })
-          if (page.items.length === 0) yield* products.get(productId)
-          return page
-        },
-        Effect.catchTag("SqlError", Effect.die)
-      )
+      const source = { columns, table: "features", sorts: featureSorts, decode: decodeFeatures, notFound }
+      const records = recordsIn(sql, source)
+      const list = Effect.fn("Features.list")(listOfProduct(sql, products.get, source, featureFilters))
 
-      const records = recordsIn(sql, { columns, table: "features", decode: decodeFeatures, notFound })
       const get = Effect.fn("Features.get")(records.get)
 
-      /** The feature's row, locked after its product's. */
       const locked = Effect.fnUntraced(function* (id: string) {
         yield* sql`
           SELECT id FROM products WHERE id = (SELECT product_id FROM features WHERE id = ${id}) FOR NO KEY UPDATE`
@@ -99,12 +82,7 @@ export class Features extends Context.Service<
           VALUES (${id}, ${productId}, ${feature.code}, ${feature.name}, ${json(feature.metadata)}, ${instant(now)})`.pipe(
           duplicateCode(feature.code)
         )
-        yield* events.append({
-          event_type: "feature.created",
-          resource_type: "feature",
-          resource_id: id,
-          metadata: { product_id: productId, name: feature.name, code: feature.code }
-        })
+        yield* append("feature.created", id, { product_id: productId, name: feature.name, code: feature.code })
         return feature
       }, inTransaction)
 
@@ -132,12 +110,7 @@ export class Features extends Context.Service<
             )
           )
         )
-        yield* events.append({
-          event_type: "feature.deleted",
-          resource_type: "feature",
-          resource_id: id,
-          metadata: { product_id: feature.product_id, name: feature.name, code: feature.code }
-        })
+        yield* append("feature.deleted", id, { product_id: feature.product_id, name: feature.name, code: feature.code })
       }, inTransaction)
 
       return Features.of({ list, get, create, update, delete: remove })

@@ -1,4 +1,3 @@
-/** The operations on policies. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Idempotency } from "../../access/idempotency/Idempotency.ts"
@@ -8,7 +7,7 @@ import { Data, Paged } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { listQuery, pageQuery } from "../../contract/api/Paging.ts"
 import { Decoding, PathTables } from "../../contract/api/Requests.ts"
-import { LicenseType, Policy, PolicyCreate, PolicyUpdate, policySorts } from "./Policy.ts"
+import { Policy, PolicyCreate, PolicyUpdate, policyFilters, policySorts } from "./Policy.ts"
 import { PolicyFeature, PolicyFeatureSet } from "./PolicyFeature.ts"
 
 const params = { id: Schema.String }
@@ -16,7 +15,6 @@ const ofProduct = { id: "products" }
 
 const featureParams = { id: Schema.String, feature_id: Schema.String }
 
-/** The features that licenses get with the policy. */
 const features = [
   HttpApiEndpoint.get("listFeatures", "/policies/:id/features", {
     params,
@@ -39,9 +37,9 @@ const features = [
     .annotateMerge(
       operation({
         id: "setPolicyFeature",
-        summary: "Let a feature come with a policy",
+        summary: "Add a feature to a policy",
         description:
-          "Replaces all that the policy says of the feature. Licenses that are created with the policy or moved to it from now on get the feature; existing ones stay as they are.",
+          "Replaces the policy's settings for the feature. Licenses that are created with the policy or moved to it from now on get the feature; existing licenses do not change.",
         scopes: ["product:write"]
       })
     )
@@ -64,10 +62,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
   .add(
     HttpApiEndpoint.get("list", "/products/:id/policies", {
       params,
-      query: listQuery(policySorts, {
-        code: Schema.optionalKey(Schema.String),
-        license_type: Schema.optionalKey(LicenseType)
-      }),
+      query: listQuery(policySorts, policyFilters),
       success: Paged(Policy),
       error: failures("NOT_FOUND")
     })

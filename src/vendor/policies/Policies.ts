@@ -8,29 +8,27 @@ import { SqlClient } from "effect/sql"
 import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
-import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import type { Page } from "../../contract/api/Paging.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { columns as arrays, instant, int8, json } from "../../platform/postgres/driver/Parameters.ts"
-import { readPage } from "../../platform/postgres/queries/Pages.ts"
 import { nextRevision } from "../../platform/postgres/queries/Revision.ts"
 import {
   constraints,
   decodeRows,
-  equals,
   patched,
   refuseIfReferenced,
   transaction
 } from "../../platform/postgres/queries/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
-import { editOf, recordsIn } from "../Records.ts"
+import { editOf, eventsOf, type FilteredBy, listOfProduct, recordsIn } from "../Records.ts"
 import {
   heartbeatDueAt,
-  type LicenseType,
   Policy,
   type PolicyCreate,
   PolicyUpdate,
   payloadFields,
   policyDefaults,
+  policyFilters,
   policySorts
 } from "./Policy.ts"
 
@@ -40,12 +38,8 @@ const notFound = (id: string) => refuseUnknownId("policy", id)
 const duplicateCode = (code: string) =>
   refuse("DUPLICATE_CODE", `Another policy of the product has the code ${code}: choose a different one.`, "code")
 
-interface PolicyFilter extends ListRequest {
-  readonly code?: string
-  readonly license_type?: LicenseType
-}
+type PolicyFilter = FilteredBy<typeof policyFilters>
 
-/** The fields that a request can set, in the order of events. */
 const editable = [
   "name",
   "code",
@@ -99,29 +93,17 @@ export class Policies extends Context.Service<
       const products = yield* Products
       const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "policy")
       const edit = editOf(events, "policy", editable)
 
-      const list = Effect.fn("Policies.list")(
-        function* (productId: string, filter: PolicyFilter) {
-          const { code, license_type } = filter
-          const page = yield* readPage(sql, filter, {
-            columns,
-            table: "policies",
-            where: sql`product_id = ${productId} AND ${equals(sql, { code, license_type })}`,
-            sorts: policySorts,
-            decode: decodePolicies
-          })
-          if (page.items.length === 0) yield* products.get(productId)
-          return page
-        },
-        Effect.catchTag("SqlError", Effect.die)
-      )
+      const source = { columns, table: "policies", sorts: policySorts, decode: decodePolicies, notFound }
+      const records = recordsIn(sql, source)
+      const list = Effect.fn("Policies.list")(listOfProduct(sql, products.get, source, policyFilters))
 
       const many = Effect.fn("Policies.many")(function* (ids: ReadonlyArray<string>) {
         return yield* decodePolicies(sql`SELECT ${columns} FROM policies WHERE id = ANY(${arrays.text(ids)})`)
       }, Effect.orDie)
 
-      const records = recordsIn(sql, { columns, table: "policies", decode: decodePolicies, notFound })
       const get = Effect.fn("Policies.get")(records.get)
 
       const create = Effect.fn("Policies.create")(function* (productId: string, input: typeof PolicyCreate.Type) {
@@ -144,16 +126,16 @@ export class Policies extends Context.Service<
             policies_product_id_fkey: () => productNotFound(productId)
           })
         )
-        yield* events.append({
-          event_type: "policy.created",
-          resource_type: "policy",
-          resource_id: id,
-          metadata: { product_id: productId, name: policy.name, code: policy.code, license_type: policy.license_type }
+        yield* append("policy.created", id, {
+          product_id: productId,
+          name: policy.name,
+          code: policy.code,
+          license_type: policy.license_type
         })
         return policy
       }, inTransaction)
 
-      /** The policy's lock serializes this with the creation of licenses. */
+      // The policy's lock serializes this with the creation of licenses.
       const refuseWhileUsed = Effect.fnUntraced(function* (id: string) {
         const used = yield* sql`SELECT 1 FROM licenses WHERE policy_id = ${id} LIMIT 1`
         if (used.length === 0) return
@@ -193,12 +175,7 @@ export class Policies extends Context.Service<
             )
           )
         )
-        yield* events.append({
-          event_type: "policy.deleted",
-          resource_type: "policy",
-          resource_id: id,
-          metadata: { product_id: policy.product_id, name: policy.name, code: policy.code }
-        })
+        yield* append("policy.deleted", id, { product_id: policy.product_id, name: policy.name, code: policy.code })
       }, inTransaction)
 
       return Policies.of({ list, many, get, create, update, delete: remove })
@@ -206,13 +183,11 @@ export class Policies extends Context.Service<
   )
 }
 
-/** A term would end a perpetual license. */
 const refuseUselessTerm = ({ duration_days, license_type }: Policy) =>
   license_type === "perpetual" && duration_days !== undefined
     ? refuse("VALIDATION_ERROR", "A perpetual license does not expire: leave out duration_days.", "duration_days")
     : Effect.void
 
-/** A public trial gets its expiry from the policy. */
 const refuseUnfitTrial = ({ duration_days, license_type, public_trial }: Policy) => {
   if (!public_trial) return Effect.void
   if (license_type !== "trial") {
@@ -232,8 +207,8 @@ const refuseUnfitTrial = ({ duration_days, license_type, public_trial }: Policy)
 }
 
 /**
- * Before this instant no device of the policy's licenses is due, because of the edit: heartbeats were switched on, or a
- * longer grace period serves licenses again that had expired.
+ * An edit that turns heartbeats on, or that restores expired licenses with a longer grace period, gives devices
+ * a new interval: none is due before this instant.
  */
 const heartbeatsFrom = (before: Policy, after: Policy, now: number): number | null => {
   if (after.require_heartbeat && !before.require_heartbeat) return heartbeatDueAt(after, now)
@@ -241,7 +216,6 @@ const heartbeatsFrom = (before: Policy, after: Policy, now: number): number | nu
   return Math.max(heartbeatDueAt(before, now), heartbeatDueAt(after, now))
 }
 
-/** The columns that an edit writes. */
 const rowOf = (policy: Policy) => ({
   ...Object.fromEntries(editable.map((field) => [field, policy[field] ?? null])),
   metadata: json(policy.metadata),

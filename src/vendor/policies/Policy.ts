@@ -17,17 +17,13 @@ export const LicenseType = Schema.Literals([
 })
 export type LicenseType = typeof LicenseType.Type
 
-/** Days: at most a hundred years, so that every sum of instants stays within the calendar. */
+/** At most a hundred years, so that sums of instants stay within the calendar. */
 const Days = Int32(0, 36_500)
-/** The days of a term. */
 const TermDays = Int32(1, 36_500)
-/** Minutes: at most a year. */
 const Minutes = Int32(1, 525_600)
 
-/** From when on the days of a term count. */
 const DurationStart = Schema.Literals(["creation", "first_activation"]).annotate({ identifier: "DurationStart" })
 
-/** The numbers and switches of a policy, with their defaults in a create request. */
 const rules = {
   max_activations: Int32(0).annotate({ description: "Devices that may be active at once; 0 = unlimited.", default: 1 }),
   floating_timeout_minutes: Minutes.annotate({
@@ -47,7 +43,7 @@ const rules = {
   max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 }),
   allow_transfer: Schema.Boolean.annotate({ description: "False = licenses cannot change owners.", default: true }),
   duration_starts: DurationStart.annotate({
-    description: "What the days of duration_days begin with. The first activation may also be a floating checkout.",
+    description: "When the days of duration_days begin. The first activation may also be a floating checkout.",
     default: "creation"
   }),
   public_trial: Schema.Boolean.annotate({
@@ -57,7 +53,6 @@ const rules = {
   })
 }
 
-/** Fields that a policy may lack. */
 const optional = {
   max_floating_users: Int32(0).annotate({ description: "Floating seats; absent or 0 = floating is off." }),
   max_container_instances: Int32(0).annotate({
@@ -85,6 +80,11 @@ export type Policy = typeof Policy.Type
 
 const given = Struct.map({ ...rules, ...optional }, Schema.optionalKey)
 
+export const policyFilters = {
+  code: Schema.optionalKey(Schema.String),
+  license_type: Schema.optionalKey(LicenseType)
+}
+
 export const policySorts = { created_at: "instant", code: "text" } as const
 
 export const PolicyCreate = Schema.Struct({
@@ -102,12 +102,13 @@ export const PolicyUpdate = Schema.Struct({
   ...given,
   max_floating_users: Schema.optionalKey(
     Schema.NullOr(optional.max_floating_users).annotate({
-      description: "Seats that may be taken at the same time; null: no floating seats. Absent: unchanged."
+      description: "Floating seats that may be in use at once; null: no floating seats. Absent: unchanged."
     })
   ),
   max_container_instances: Schema.optionalKey(
     Schema.NullOr(optional.max_container_instances).annotate({
-      description: "Container instances that may be active; null: max_activations holds. Absent: unchanged."
+      description:
+        "Container instances that may be active at once; null: they count against max_activations. Absent: unchanged."
     })
   ),
   duration_days: Schema.optionalKey(
@@ -119,7 +120,6 @@ export const PolicyUpdate = Schema.Struct({
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "PolicyUpdateRequest" })
 
-/** The limits of a policy that one license can override. */
 export const licenseLimits = {
   max_activations: rules.max_activations,
   max_container_instances: optional.max_container_instances,
@@ -128,7 +128,6 @@ export const licenseLimits = {
   offline_grace_days: rules.offline_grace_days
 }
 
-/** The values of fields that a create request leaves out. */
 export const policyDefaults = {
   max_activations: 1,
   floating_timeout_minutes: 30,
@@ -146,7 +145,7 @@ export const policyDefaults = {
 } as const
 
 /**
- * Policy fields that the signed payloads depend on, next_check_at included: an edit of one raises the entitlement version of every
+ * Fields that the signed payloads depend on, next_check_at included: an edit raises the entitlement version of every
  * license.
  */
 export const payloadFields = [

@@ -4,11 +4,11 @@ import { Count, Int32 } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 
-/** Features of one policy: bounds what the creation of a license writes. */
+/** Limits how many rows the creation of a license writes. */
 export const policyFeaturesMax = 200
 
 const ExpiresAfterDays = Int32(1, 36_500).annotate({
-  description: "Days after which the feature expires, from when a license gets it; absent = it does not expire."
+  description: "Days from the assignment to a license until the feature expires; absent = it does not expire."
 })
 
 export const PolicyFeature = Schema.Struct({
@@ -28,7 +28,6 @@ export const PolicyFeature = Schema.Struct({
 })
 export type PolicyFeature = typeof PolicyFeature.Type
 
-/** What a license gets. */
 export type PolicyFeatureRecord = Omit<PolicyFeature, "policy_id" | "created_at" | "updated_at">
 
 export const PolicyFeatureSet = Schema.Struct({

@@ -21,7 +21,6 @@ export class PolicyFeatures extends Context.Service<
   PolicyFeatures,
   {
     list(policyId: string, request: PageRequest): Effect.Effect<Page<PolicyFeature>, Refusal<"NOT_FOUND">>
-    /** Adds the feature to the policy, or replaces what the policy says of it. */
     set(
       policyId: string,
       featureId: string,
@@ -55,7 +54,7 @@ export class PolicyFeatures extends Context.Service<
         Effect.catchTag("SqlError", Effect.die)
       )
 
-      /** Locks the policy and the code of the feature, and reads its entry for it. */
+      /** Locks the policy, and the feature's code, which events contain. */
       const locked = Effect.fnUntraced(function* (policyId: string, featureId: string) {
         const [policy] = yield* sql<{ readonly product_id: string }>`
           SELECT product_id FROM policies WHERE id = ${policyId} FOR UPDATE`
@@ -66,7 +65,6 @@ export class PolicyFeatures extends Context.Service<
         return { ...policy, entry }
       })
 
-      /** Raises the revision of the policy and records the change of one feature as a change of the policy. */
       const record = Effect.fnUntraced(function* (
         policyId: string,
         code: string,
@@ -124,7 +122,7 @@ export class PolicyFeatures extends Context.Service<
         if (row!.count < policyFeaturesMax) return
         return yield* refuse(
           "VALIDATION_ERROR",
-          `The policy already has ${policyFeaturesMax} features, the most that a policy can have: remove one first.`,
+          `The policy has ${policyFeaturesMax} features, the maximum: remove one first.`,
           "feature_id"
         )
       })
@@ -134,7 +132,7 @@ export class PolicyFeatures extends Context.Service<
         if (entry === undefined) {
           return yield* refuse(
             "NOT_FOUND",
-            "The policy does not have this feature: use the feature_id of one that comes with it.",
+            "The policy does not have this feature: use the feature_id of one of its features.",
             "feature_id"
           )
         }
@@ -152,7 +150,6 @@ const columns = `pf.policy_id, pf.feature_id, f.code AS feature_code, f.name AS 
 
 const settable = ["enabled", "max_consumptions", "expires_after_days", "metadata"] as const
 
-/** A policy's feature in an event. */
 const shown = (entry: PolicyFeature | undefined) =>
   entry === undefined
     ? null

@@ -1,4 +1,3 @@
-/** Products: each command is one transaction of the change and its event. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentProducts } from "../../access/CurrentActor.ts"
@@ -18,7 +17,7 @@ import {
   refuseIfReferenced,
   transaction
 } from "../../platform/postgres/queries/Sql.ts"
-import { editOf, recordsIn } from "../Records.ts"
+import { editOf, eventsOf, recordsIn } from "../Records.ts"
 import { Product, type ProductCreate, ProductUpdate, productSorts } from "./Product.ts"
 
 const decodeProducts = decodeRows(Product)
@@ -30,7 +29,6 @@ const duplicateCode = (code: string) =>
       refuse("DUPLICATE_CODE", `Another product has the code ${code}: choose a different one.`, "code")
   })
 
-/** The products of the request's token; undefined: all. */
 const ownProducts = Effect.map(CurrentProducts, (ids) => (ids === undefined ? undefined : { ids }))
 
 interface ProductFilter extends ListRequest {
@@ -50,7 +48,7 @@ export class Products extends Context.Service<
       input: typeof ProductUpdate.Type
     ): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "CONFLICT">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
-    /** Changes `catalog_revision` within the running transaction, so that licenses reload the catalog. Locks the product's row. */
+    /** Changes `catalog_revision` in the running transaction, so that licenses reload the catalog. Locks the product. */
     catalogChanged(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
   }
 >()("licensing/vendor/products/Products") {
@@ -62,6 +60,7 @@ export class Products extends Context.Service<
       const events = yield* EventLog
       const columns = sql.literal("id, name, code, metadata, created_at, updated_at")
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "product")
       const edit = editOf(events, "product", ["name", "code", "metadata"])
 
       const list = Effect.fn("Products.list")(function* (filter: ProductFilter) {
@@ -92,12 +91,7 @@ export class Products extends Context.Service<
           VALUES (${id}, ${product.name}, ${product.code}, ${json(product.metadata)}, ${instant(now)}, ${instant(now)})`.pipe(
           duplicateCode(product.code)
         )
-        yield* events.append({
-          event_type: "product.created",
-          resource_type: "product",
-          resource_id: id,
-          metadata: { name: product.name, code: product.code }
-        })
+        yield* append("product.created", id, { name: product.name, code: product.code })
         return product
       }, inTransaction)
 
@@ -107,7 +101,7 @@ export class Products extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const product: Product = { ...patched(before, input), updated_at: now }
         return yield* edit(before, product, function* (changes) {
-          // Signed responses contain the code, so a new one changes the revision: licenses are loaded again.
+          // Signed responses contain the code, so a new code makes nodes load the licenses again.
           yield* sql`
             UPDATE products SET name = ${product.name}, code = ${product.code}, metadata = ${json(product.metadata)},
               updated_at = ${instant(now)} ${changes["code"] === undefined ? sql`` : sql`, catalog_revision = ${int8(yield* nextRevision)}`}
@@ -121,17 +115,12 @@ export class Products extends Context.Service<
           refuseIfReferenced(() =>
             refuse(
               "RESOURCE_IN_USE",
-              "Only a product without policies, features, versions, custom fields, orders, subscriptions and licenses can be deleted: remove those, or keep the product.",
+              "The product has policies, features, versions, custom fields, orders, subscriptions or licenses: remove those first, or keep the product.",
               "id"
             )
           )
         )
-        yield* events.append({
-          event_type: "product.deleted",
-          resource_type: "product",
-          resource_id: id,
-          metadata: { name: product.name, code: product.code }
-        })
+        yield* append("product.deleted", id, { name: product.name, code: product.code })
       }, inTransaction)
 
       const catalogChanged = Effect.fn("Products.catalogChanged")(function* (id: string) {

@@ -7,7 +7,7 @@ import { Data, Paged } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { listQuery } from "../../contract/api/Paging.ts"
 import { Decoding, PathTables } from "../../contract/api/Requests.ts"
-import { ProductVersion, ProductVersionCreate, versionSorts } from "./ProductVersion.ts"
+import { ProductVersion, ProductVersionCreate, versionFilters, versionSorts } from "./ProductVersion.ts"
 
 const ofProduct = { id: Schema.String }
 const params = { ...ofProduct, version_id: Schema.String }
@@ -16,7 +16,7 @@ export class VersionsApi extends HttpApiGroup.make("versions")
   .add(
     HttpApiEndpoint.get("list", "/products/:id/versions", {
       params: ofProduct,
-      query: listQuery(versionSorts, { version: Schema.optionalKey(Schema.String) }),
+      query: listQuery(versionSorts, versionFilters),
       success: Paged(ProductVersion),
       error: failures("NOT_FOUND")
     }).annotateMerge(

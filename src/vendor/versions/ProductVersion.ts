@@ -15,6 +15,8 @@ export const ProductVersion = Schema.Struct({
 }).annotate({ identifier: "ProductVersion", description: "A released version of a product." })
 export type ProductVersion = typeof ProductVersion.Type
 
+export const versionFilters = { version: Schema.optionalKey(Schema.String) }
+
 export const versionSorts = { created_at: "instant", released_at: "instant" } as const
 
 export const ProductVersionCreate = Schema.Struct({

@@ -6,22 +6,20 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
-import type { ListRequest, Page } from "../../contract/api/Paging.ts"
+import type { Page } from "../../contract/api/Paging.ts"
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
-import { readPage } from "../../platform/postgres/queries/Pages.ts"
-import { constraints, decodeRows, equals, transaction } from "../../platform/postgres/queries/Sql.ts"
+import { constraints, decodeRows, transaction } from "../../platform/postgres/queries/Sql.ts"
 import { Products } from "../products/Products.ts"
-import { ProductVersion, type ProductVersionCreate, versionSorts } from "./ProductVersion.ts"
+import { eventsOf, type FilteredBy, listOfProduct } from "../Records.ts"
+import { ProductVersion, type ProductVersionCreate, versionFilters, versionSorts } from "./ProductVersion.ts"
 
 const decodeVersions = decodeRows(ProductVersion)
 
 const notFound = (id: string) => refuseUnknownId("version of the product", id, "version_id")
 
-interface VersionFilter extends ListRequest {
-  readonly version?: string
-}
+type VersionFilter = FilteredBy<typeof versionFilters>
 
 export class Versions extends Context.Service<
   Versions,
@@ -44,21 +42,15 @@ export class Versions extends Context.Service<
       const products = yield* Products
       const columns = sql.literal("id, product_id, version, released_at, metadata, created_at, updated_at")
       const inTransaction = transaction(sql)
+      const append = eventsOf(events, "product_version")
 
       const list = Effect.fn("Versions.list")(
-        function* (productId: string, filter: VersionFilter) {
-          const { version } = filter
-          const page = yield* readPage(sql, filter, {
-            columns,
-            table: "product_versions",
-            where: sql`product_id = ${productId} AND ${equals(sql, { version })}`,
-            sorts: versionSorts,
-            decode: decodeVersions
-          })
-          if (page.items.length === 0) yield* products.get(productId)
-          return page
-        },
-        Effect.catchTag("SqlError", Effect.die)
+        listOfProduct(
+          sql,
+          products.get,
+          { columns, table: "product_versions", sorts: versionSorts, decode: decodeVersions },
+          versionFilters
+        )
       )
 
       const get = Effect.fn("Versions.get")(
@@ -101,15 +93,10 @@ export class Versions extends Context.Service<
               )
           })
         )
-        yield* events.append({
-          event_type: "product_version.created",
-          resource_type: "product_version",
-          resource_id: id,
-          metadata: {
-            product_id: productId,
-            version: version.version,
-            released_at: formatTimestamp(version.released_at)
-          }
+        yield* append("product_version.created", id, {
+          product_id: productId,
+          version: version.version,
+          released_at: formatTimestamp(version.released_at)
         })
         return version
       }, inTransaction)
@@ -119,12 +106,7 @@ export class Versions extends Context.Service<
         const [version] = yield* decodeVersions(sql`
           DELETE FROM product_versions WHERE id = ${id} AND product_id = ${productId} RETURNING ${columns}`)
         if (version === undefined) return yield* notFound(id)
-        yield* events.append({
-          event_type: "product_version.deleted",
-          resource_type: "product_version",
-          resource_id: id,
-          metadata: { product_id: productId, version: version.version }
-        })
+        yield* append("product_version.deleted", id, { product_id: productId, version: version.version })
       }, inTransaction)
 
       return Versions.of({ list, get, create, delete: remove })

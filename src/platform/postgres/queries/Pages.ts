@@ -57,7 +57,7 @@ export const createdWithin = (
 /** A part of a list: few rows by their ids, or the rows with a condition that no index serves. */
 export type Part = { readonly ids: ReadonlyArray<string> } | { readonly condition: (row: string) => Statement.Fragment }
 
-interface List<A, E> {
+export interface List<A, E> {
   readonly columns: Statement.Fragment
   /** The table's name. */
   readonly table: string

@@ -1,4 +1,4 @@
-/** What an erasure removes from recorded data: pure functions of JSON and of the names and addresses that are erased. */
+/** What an erasure removes from recorded data: pure functions of JSON and of the erased names and emails. */
 import type { Schema } from "effect"
 
 type Json = Schema.Json
@@ -6,12 +6,12 @@ type JsonObject = { readonly [name: string]: Json }
 
 export type Matches = (text: string) => boolean
 
-/** Names of fewer characters match only a text that equals them: they are parts of too many other words. */
+/** Shorter names match only an equal text, because too many words contain them. */
 const partLengthMin = 3
 
 const isLetter = /[\p{L}\p{N}]/u
 
-/** Whether a text has a part that begins and ends where a word does. Ids contain many short words by chance. */
+/** Finds a part only at word boundaries: ids contain many short words by chance. */
 const hasPart = (text: string, part: string): boolean => {
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) {
     const before = text.slice(Math.max(0, at - 2), at).at(-1)
@@ -21,7 +21,7 @@ const hasPart = (text: string, part: string): boolean => {
   return false
 }
 
-/** A text matches if it contains one of the terms, without regard to case. */
+/** A text matches if it contains one of the terms, in any case. */
 export const matcherOf = (terms: Iterable<string>): Matches => {
   const parts = [...new Set(Array.from(terms, (term) => term.trim().toLowerCase()))].filter((part) => part !== "")
   return (text) => {
@@ -57,7 +57,6 @@ const withoutFreeText = (value: Json, matches: Matches): Json => {
   )
 }
 
-/** An event, as far as an erasure reads it. */
 export interface RecordedEvent {
   readonly sequence: number
   readonly event_type: string
@@ -65,18 +64,17 @@ export interface RecordedEvent {
   readonly metadata: JsonObject
 }
 
-/** Whether a customer owned a license before and after an event. */
+/** Tells whether the customer owned the license before and after an event. */
 export interface Ownership {
   readonly before: boolean
   readonly after: boolean
 }
 
-/** A change of a license's customer: the event's number, and whether the customer owned the license before and after. */
 export interface OwnerChange extends Ownership {
   readonly sequence: number
 }
 
-/** The ownership at an event. `changes` are all of the license in order; without any the owner never changed. */
+/** `changes` are all ownership changes of the license in order; without any, the owner never changed. */
 export const ownershipAt = (changes: ReadonlyArray<OwnerChange>, sequence: number, isOwnerNow: boolean): Ownership => {
   const at = changes.findLast((change) => change.sequence <= sequence)
   if (at?.sequence === sequence) return { before: at.before, after: at.after }
@@ -97,8 +95,8 @@ const erasedLeaves = (value: Json): Json => {
 }
 
 /**
- * The metadata of an event of the customer itself: names of fields and of custom fields stay, no value does. The new and the old
- * value of metadata are null as a whole, because names of its members may tell as much.
+ * The metadata of an event of the customer itself keeps the names of fields and custom fields, but no value. The new and the old
+ * value of metadata are null as a whole, because its member names may be personal data too.
  */
 export const erasedCustomerEvent = ({ event_type, metadata }: RecordedEvent): JsonObject => ({
   ...Object.fromEntries(
@@ -113,7 +111,7 @@ export const erasedCustomerEvent = ({ event_type, metadata }: RecordedEvent): Js
   erased: true
 })
 
-/** The metadata of an event of a license, order or subscription; the same object if nothing in it is erased. */
+/** The metadata of an event of a license, order or subscription. Returns the same object if nothing is erased. */
 export const erasedRecordEvent = (
   { metadata }: RecordedEvent,
   { after, before }: Ownership,
@@ -138,7 +136,6 @@ export const erasedRecordEvent = (
   return JSON.stringify(erased) === JSON.stringify(metadata) ? metadata : { ...erased, erased: true }
 }
 
-/** The body of a stored response without the customer's data and without the name and address of its licenses. */
 export const erasedResponse = (body: Json, customerId: string, matches: Matches): Json => {
   const visit = (value: Json): Json => {
     if (Array.isArray(value)) return value.map((item: Json) => visit(item))

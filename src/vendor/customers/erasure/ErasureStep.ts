@@ -1,12 +1,12 @@
 /**
  * A step of an erasure: one transaction that changes a bounded number of rows and stores where the next step continues. A step
- * that fails is repeated; a row that is erased already stays as it is.
+ * that fails is repeated; an erased row stays as it is.
  */
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { columns } from "../../../platform/postgres/driver/Parameters.ts"
 
-/** The parts of an erasure, in order. A step that ends a part names the next one. */
+/** In order. The last step of a phase names the next phase. */
 export type Phase =
   | "licenses"
   | "transfers"
@@ -19,22 +19,18 @@ export type Phase =
   | "statistics"
   | "end"
 
-/** A row of the table `erasures`. */
 export interface ErasureRow {
   readonly customer_id: string
   readonly phase: Phase
   readonly position: string
-  /** The names and addresses that the customer has had. */
   readonly terms: ReadonlyArray<string>
   readonly actor_type: string
   readonly actor_id: string
   readonly request_id: string
   readonly ip_address: string | null
-  /** How often the next step has failed. */
   readonly attempts: number
 }
 
-/** Where the next step continues. */
 export interface Place {
   readonly phase: Phase
   readonly position: string
@@ -50,7 +46,7 @@ export const positionOf = <A>(erasure: ErasureRow): A | undefined =>
 
 export const placeAt = (phase: Phase, position: unknown): Place => ({ phase, position: JSON.stringify(position) })
 
-/** A record whose events follow, with the names and addresses that only it has. */
+/** A record whose events are erased next, with the names and emails that only it has. */
 export interface ErasedRecord {
   readonly id: string
   readonly terms: ReadonlyArray<string>
@@ -70,6 +66,5 @@ export const addRecords = (
           AS record (id, terms)
         ON CONFLICT (customer_id, resource_id) DO UPDATE SET terms = r.terms || excluded.terms`)
 
-/** The texts of a list that are not empty. */
 export const textsOf = (values: ReadonlyArray<unknown>): ReadonlyArray<string> =>
   values.filter((value): value is string => typeof value === "string" && value !== "")

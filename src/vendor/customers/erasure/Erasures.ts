@@ -1,10 +1,10 @@
 /**
- * Erases customers: removes a customer's name, address, metadata and custom field values from all recorded data. The request empties
- * the customer's row at once. What follows runs in steps, each a short transaction, because a customer may have 100,000 licenses;
- * the table `erasures` has the place of the next step, so that any node continues after a crash. The event comes at the end.
+ * Erases customers: removes a customer's name, email, metadata and custom field values from all recorded data. The request empties
+ * the customer's row at once. The rest runs in short transactions, because a customer may have 100,000 licenses;
+ * the table `erasures` stores the next step, so that any node continues after a crash. The event is written at the end.
  *
- * What must stay true: until the end no license can be linked to the customer or get a name or address. A trigger refuses it under
- * the customer's lock, so that nothing that was decided before the request appears after it.
+ * What must stay true: until the end no license can be linked to the customer or get a name or email. A trigger rejects this under
+ * the customer's lock, so no earlier decision can be written after the request.
  */
 import { Cause, Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
@@ -31,18 +31,17 @@ import { makeLicenseSteps } from "./LicenseErasure.ts"
 import { makeResponseStep } from "./ResponseErasure.ts"
 import { makeStatisticsStep } from "./StatisticsErasure.ts"
 
-/** The name by which the worker is woken. */
 export const erasureWorker = "erasures"
 
-/** How long a request waits for its erasure: most customers have few licenses. */
+/** How long a request waits for its erasure; enough for most customers, who have few licenses. */
 const waitMillisMax = 2_000
 
 export class Erasures extends Context.Service<
   Erasures,
   {
-    /** Begins to erase a customer, and finishes if that takes a moment only. Again for an erased customer: only tells. */
+    /** Starts an erasure, and finishes it if that is quick. For an erased customer it only returns the state. */
     erase(id: string): Effect.Effect<CustomerErasure, Refusal<"NOT_FOUND">>
-    /** Finishes all erasures but those that fail, which wait longer after each attempt. The pass of a worker. */
+    /** The worker's pass: finishes all erasures. Those that fail wait longer after each attempt. */
     readonly pass: Effect.Effect<void, unknown>
     /**
      * The next step of one erasure: of the given customer, or the oldest that waits for no other attempt. False if none is left,
@@ -79,7 +78,7 @@ export class Erasures extends Context.Service<
           yield* sql.afterCommit(wake)
           return yield* stateOf(id)
         }
-        // What fails here is left to the worker.
+        // The worker retries what fails here.
         yield* Effect.catchIf(finish(id), SqlError.isSqlError, (error) =>
           Effect.logWarning("An erasure continues in the background.", { customer: id }, error)
         )
@@ -119,7 +118,7 @@ const presented = ({ attempts, erased_at, erasing, id, retry_at }: CustomerRow):
   return { customer_id: id, status: "erasing", ...failure }
 }
 
-/** Empties the customer's row, and records what is to be done. False if it was done before and nothing was added since. */
+/** Empties the customer's row and records the erasure. False if the customer is erased and nothing was added since. */
 const makeBegin = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -132,7 +131,6 @@ const makeBegin = Effect.gen(function* () {
     return row!.is_empty
   })
 
-  /** The names and addresses that the customer has and had. */
   const termsOf = Effect.fnUntraced(function* ({ email, id, name }: CustomerRow) {
     const events = yield* sql<{ readonly texts: ReadonlyArray<string | null> }>`
       SELECT jsonb_build_array(metadata -> 'name', metadata #> '{changes,name,old}', metadata #> '{changes,name,new}',
@@ -227,7 +225,7 @@ const makeStep = Effect.gen(function* () {
     yield* sql`
       UPDATE erasures SET attempts = attempts + 1, retry_at = ${instant(retryAt)} WHERE customer_id = ${customer_id}`
     const facts = { customer: customer_id, attempts: attempts + 1, retry_at: formatTimestamp(retryAt) }
-    yield* Effect.logError("A step of an erasure failed and is tried again later.", facts, cause)
+    yield* Effect.logError("A step of an erasure failed; retrying later.", facts, cause)
   })
 
   return (customerId?: string) =>
@@ -244,5 +242,5 @@ const makeStep = Effect.gen(function* () {
     })
 })
 
-/** Seconds from a failure to the next attempt, by the number of failures before it: the first may be a lock, later ones need somebody. */
+/** The pause after each failure in a row. The first failure may be a lock; repeated failures need an operator. */
 const pausesSeconds = [5, 60, 600, 3_600, 21_600]

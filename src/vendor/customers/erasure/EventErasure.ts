@@ -1,5 +1,5 @@
 /**
- * Removes a customer's data from recorded events. Events keep their numbers, types and times. The index of events by resource finds
+ * Removes a customer's data from recorded events. Events keep their numbers, types and times. The index by resource finds
  * them in every partition. Events that the runtime records contain no text of a customer and are skipped.
  */
 import { Effect } from "effect"
@@ -16,7 +16,7 @@ import {
 import { beginOf, type ErasureRow, placeAt, positionOf, type Step } from "./ErasureStep.ts"
 import { eraseRenewals } from "./ResponseErasure.ts"
 
-/** Events and records in one transaction. No row that others wait for is locked. */
+/** Limits per transaction. It locks no row that other transactions wait for. */
 const eventsMax = 2_000
 const recordsMax = 50
 
@@ -34,7 +34,6 @@ const runtimeTypes = [
   "usage.exhausted"
 ]
 
-/** The record and the event after which the next step continues. */
 interface Position {
   readonly id: string
   readonly sequence: number
@@ -78,7 +77,6 @@ export const makeEventSteps = (sql: SqlClient.SqlClient) => {
   return { "customer events": customerEvents, events: recordEvents }
 }
 
-/** The record at the position, unless all of its events were read, and those after it. */
 const nextRecords = (
   sql: SqlClient.SqlClient,
   { customer_id }: ErasureRow,
@@ -132,7 +130,7 @@ const erasedEvents = Effect.fnUntraced(function* (
   })
 })
 
-/** Writes events, and records their partitions, whose statistics contain values of them. */
+/** Records the changed partitions, because their statistics contain values of the events. */
 const writeEvents = (
   sql: SqlClient.SqlClient,
   { customer_id }: ErasureRow,

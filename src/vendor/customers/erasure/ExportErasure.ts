@@ -1,16 +1,16 @@
 /**
- * Removes the files and figures of exports that may contain a customer's data. What the export was asked for and its digests stay.
- * An export that is stored after this has read what is erased already (`ErasureMark.ts`).
+ * Removes the files and figures of exports that may contain a customer's data. The export's request and digests stay.
+ * An export stored later has read the erased data (`ErasureMark.ts`).
  */
 import { Clock, Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns, instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { beginOf, type Step } from "./ErasureStep.ts"
 
-/** Exports in one transaction: their files may be large. */
+/** Few exports in one transaction, because their files may be large. */
 const exportsMax = 10
 
-const failure = "A customer was erased while the export was made: create another one."
+const failure = "A customer was erased during the export: create another one."
 
 export const makeExportStep = (sql: SqlClient.SqlClient): Step =>
   Effect.fnUntraced(function* (erasure) {
@@ -29,7 +29,7 @@ export const makeExportStep = (sql: SqlClient.SqlClient): Step =>
     if (found.length === 0) return beginOf("statistics")
     const now = instant(yield* Clock.currentTimeMillis)
     const ids = columns.text(found.map(({ id }) => id))
-    // A node that makes the export has another number of attempts then, and stores nothing more.
+    // A node that is making the export sees another number of attempts, and stores nothing.
     yield* sql`
       UPDATE report_exports SET erased_at = ${now}, updated_at = ${now}, leased_until = NULL, attempts = attempts + 1,
         failure = CASE WHEN status IN ('pending', 'processing') THEN ${failure} ELSE failure END,

@@ -1,6 +1,6 @@
 /**
  * Removes a customer's data from its licenses, orders and subscriptions. Each license gets a new revision, so that no node decides
- * on its old state: what is committed later contains no erased value as an old one.
+ * on its old state. Later events then contain no erased value as the old value.
  */
 import { Clock, Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
@@ -21,7 +21,7 @@ import {
 } from "./ErasureStep.ts"
 import { type Transfer, transfersAfter, transfersMax, unchangedSince } from "./Transfers.ts"
 
-/** Licenses in one transaction: they are locked for some tens of milliseconds. */
+/** The licenses of one transaction are locked for some tens of milliseconds. */
 const licensesMax = 100
 
 interface LicenseRow {
@@ -31,7 +31,7 @@ interface LicenseRow {
   readonly customer_name: string | null
   readonly customer_email: string | null
   readonly metadata: Metadata
-  /** Of the customer that owns it now. */
+  /** Of the current owner. */
   readonly owner_name: string | null
   readonly owner_email: string | null
 }
@@ -44,7 +44,6 @@ interface ErasedLicense extends Omit<LicenseRow, "owner_name" | "owner_email"> {
 /** Times are text, which is exact also for rows that were inserted by other means. */
 type Keyset = readonly [createdAt: string, id: string]
 
-/** The next rows of a table that link to the customer, the newest first. */
 const linkedRows = (
   sql: SqlClient.SqlClient,
   table: "licenses" | "orders" | "subscriptions",
@@ -67,17 +66,16 @@ const lockedLicenses = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) =>
 
 const sameText = (one: string, other: string | null) => one.toLowerCase() === other?.toLowerCase()
 
-/** What is known of a license from its transfers. */
 interface Former {
-  /** The names and addresses that it had when it came or went. */
+  /** The names and emails at its transfers. */
   readonly terms: ReadonlyArray<string>
-  /** Whether the link was cleared, and the name and address were kept and not changed since. */
+  /** True if the link was cleared, and the name and email have not changed since. */
   readonly keepsCopies: boolean
 }
 
 const noFormer: Former = { terms: [], keepsCopies: false }
 
-/** A license of the customer loses both copies; one of another owner those that are not that owner's own. */
+/** A license of the customer loses name and email; a license of another owner loses them if they are not that owner's. */
 const erasedLicense = (row: LicenseRow, erasure: ErasureRow, former: Former): ErasedLicense => {
   const { customer_email, customer_name, owner_email, owner_name, ...license } = row
   const isOwned = license.customer_id === erasure.customer_id
@@ -122,7 +120,6 @@ interface FieldValue {
   readonly value: string
 }
 
-/** Deletes the custom field values of licenses that contain an erased text. */
 const eraseFieldValues = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   erasure: ErasureRow,
@@ -142,7 +139,7 @@ const eraseFieldValues = Effect.fnUntraced(function* (
     WHERE v.license_id = erased.license_id AND v.definition_id = erased.definition_id`
 })
 
-/** The event of a revoked license that is unlinked. No other write of a revoked license is accepted. */
+/** Unlinking is the only accepted write of a revoked license. */
 const unlinkedEvent = (erasure: ErasureRow, licenseId: string, now: number): EventRow => ({
   event_type: "license.transferred",
   resource_type: "license",
@@ -155,7 +152,7 @@ const unlinkedEvent = (erasure: ErasureRow, licenseId: string, now: number): Eve
 })
 
 export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Service"]) => {
-  /** `formers` reads after the licenses are locked, so that it finds what was changed until then. */
+  /** `formers` reads after the licenses are locked, so that it sees all earlier changes. */
   const eraseLicenses = Effect.fnUntraced(function* (
     erasure: ErasureRow,
     ids: ReadonlyArray<string>,
@@ -184,7 +181,7 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
     return placeAt("licenses", [last.at, last.id])
   })
 
-  /** Licenses that were the customer's before. Those that leave it from now on have no erased value any more. */
+  /** Licenses that the customer owned earlier. Licenses transferred from now on contain no erased value. */
   const transfers: Step = Effect.fnUntraced(function* (erasure) {
     const { customer_id } = erasure
     const { found, last, transferred } = yield* transfersAfter(sql, customer_id, positionOf<number>(erasure) ?? 0)
@@ -200,7 +197,7 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
         const linked = yield* linkedRows(sql, table, erasure)
         const last = linked.at(-1)
         if (last === undefined) return beginOf(next)
-        // A trigger refuses all others who write the text of these rows.
+        // Without this setting a trigger rejects changes of metadata in these rows.
         yield* sql`SELECT set_config('licensing.erasing', 'on', true)`
         yield* eraseMetadata(sql, table, linked, matcherOf(erasure.terms))
         yield* addRecords(
@@ -219,7 +216,6 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
   }
 }
 
-/** What transfers to and from the customer tell of their licenses. */
 const formersOf = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   customerId: string,

@@ -1,4 +1,4 @@
-/** Removes a customer's data from the responses that are stored for Idempotency-Keys. They stay, so that no change is repeated. */
+/** Removes a customer's data from stored responses of Idempotency-Keys. The rows stay, so that no change is repeated. */
 import { Clock, Effect, type Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { sealedFor } from "../../../access/idempotency/StoredResponses.ts"
@@ -9,9 +9,9 @@ import type { MasterKey } from "../../../platform/signing/MasterKey.ts"
 import { erasedResponse, type Matches, matcherOf } from "./ErasedText.ts"
 import { beginOf, type ErasedRecord, type ErasureRow, placeAt, positionOf, type Step } from "./ErasureStep.ts"
 
-/** Responses that are opened in one step: usually a few milliseconds. */
+/** Opening this many responses takes a few milliseconds. */
 const responsesMax = 200
-/** Their bytes, but for the first one: the response of a batch may have megabytes. */
+/** Limit for all responses of a step but the first: the response of a batch may have megabytes. */
 const responseBytesMax = 2_000_000
 
 interface ResponseRow {
@@ -20,7 +20,7 @@ interface ResponseRow {
   readonly sealed: boolean
 }
 
-/** The body without the customer's data; undefined if it has none of it. */
+/** Undefined if the body has no data of the customer. */
 const erasedBody = (body: Uint8Array, customerId: string, matches: Matches): Uint8Array | undefined => {
   const text = Buffer.from(body).toString("utf8")
   if (!text.startsWith("{")) return undefined
@@ -38,7 +38,7 @@ const writeBodies = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Pick<Response
           AS erased (scope, body)
         WHERE a.scope = erased.scope`)
 
-/** The responses of renewals, which are stored permanently and not encrypted. An index finds those of a license. */
+/** Responses of renewals are stored permanently and not encrypted. An index finds those of a license. */
 export const eraseRenewals = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { customer_id, terms }: ErasureRow,
@@ -55,15 +55,14 @@ export const eraseRenewals = Effect.fnUntraced(function* (
   yield* writeBodies(sql, erased)
 })
 
-/** The time is text, which is exact. */
 type Keyset = readonly [expiresAt: string, scope: string]
 
-/** All responses of the last day: they are encrypted, so each is opened. */
+/** The responses of the last day are encrypted, so each is opened. */
 export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey["Service"]): Step =>
   Effect.fnUntraced(function* (erasure) {
     const now = yield* Clock.currentTimeMillis
     if (erasure.position === "") {
-      // From now on no response is stored that was made of what was read before. Those that are being stored are waited for.
+      // From now on no response made from earlier reads is stored. This waits for responses that are being stored.
       yield* sql`UPDATE erasure_progress SET changes = changes + 1`
       return placeAt("responses", [formatTimestamp(now), ""])
     }
@@ -85,7 +84,7 @@ export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey[
     const erased: Array<Pick<ResponseRow, "scope" | "body">> = []
     for (const row of rows) {
       const aad = sealedFor(row.scope)
-      // A response under a lost master key cannot be repeated either.
+      // A response under a lost master key is unusable anyway.
       const body = row.sealed
         ? yield* Effect.orElseSucceed(masterKey.open(row.body, aad), () => new Uint8Array())
         : row.body
@@ -100,5 +99,5 @@ export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey[
       : placeAt("responses", [last.at, Buffer.from(last.scope).toString("hex")])
   })
 
-/** Names of licenses that responses are searched for. Responses about the customer's own licenses are found without them. */
+/** Limits the names of licenses to search for. Responses about the customer's own licenses are found without them. */
 const termsMax = 1_000

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../../platform/postgres/driver/Parameters.ts"
 
-/** Transfers that are read at once: some ten milliseconds. */
+/** Reading this many transfers takes about ten milliseconds. */
 export const transfersMax = 5_000
 
 export interface Transfer {
@@ -21,7 +21,6 @@ interface TransferRow extends Omit<Transfer, "id"> {
   readonly found: number
 }
 
-/** The transfers to and from the customer among the next ones, which the index of event types finds. */
 export const transfersAfter = (sql: SqlClient.SqlClient, customerId: string, after: number) =>
   Effect.map(
     sql<TransferRow>`
@@ -44,7 +43,7 @@ export const transfersAfter = (sql: SqlClient.SqlClient, customerId: string, aft
     })
   )
 
-/** The licenses without a customer whose owner, name and address have not changed since these transfers. */
+/** The licenses without a customer whose owner, name and email have not changed since these transfers. */
 export const unchangedSince = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   transfers: ReadonlyArray<Transfer>
