@@ -1,8 +1,8 @@
 /** Deletes expired stored responses in batches. Responses to renewals are permanent; the statement does not scan them. */
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
-import { exclusively } from "../../platform/workers/Exclusive.ts"
+import { exclusivelyUntilDone } from "../../platform/workers/Exclusive.ts"
 
 /** Rows per statement. */
 const batchMax = 5_000
@@ -24,12 +24,7 @@ export class ResponseRetention extends Context.Service<ResponseRetention, { read
         return removed.length
       })
 
-      const pass = Effect.gen(function* () {
-        while (true) {
-          const removed = yield* exclusively(sql, "idempotency-retention")(batch)
-          if (Option.isNone(removed) || removed.value < batchMax) return
-        }
-      })
+      const pass = exclusivelyUntilDone(sql, "idempotency-retention", batchMax, batch)
       return ResponseRetention.of({ pass: Effect.orDie(Effect.withSpan(pass, "ResponseRetention.pass")) })
     })
   )

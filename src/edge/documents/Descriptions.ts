@@ -7,7 +7,7 @@ import { nameOf } from "./Schemas.ts"
 type Json = JsonSchema.JsonSchema
 type Definitions = JsonSchema.Definitions
 
-/** The schemas with a description for each field that several have; a field that is another schema has that one's. */
+/** Adds shared descriptions to fields; a field that refers to another schema keeps that schema's description. */
 export const withFieldDescriptions = <A>(schemas: A): A => described(schemas) as A
 
 const described = (value: unknown): unknown => {
@@ -31,7 +31,6 @@ const describedFields = (fields: Definitions) =>
     })
   )
 
-/** The description of a parameter of the operation at a path. */
 export const parameterDescription = (
   path: string,
   { in: where, name }: Pick<OpenApi.OpenAPISpecParameter, "in" | "name">
@@ -45,11 +44,9 @@ export const parameterDescription = (
 interface Described {
   readonly method: string
   readonly path: string
-  /** The name of the schema of the response's body, if there is one. */
   readonly schema: string | undefined
 }
 
-/** What a successful response contains. */
 export const successDescription = ({ method, path, schema }: Described): string => {
   if (schema === undefined) return "Done. The response has no body."
   if (schema.endsWith("List")) return `A page of records: ${wordsOf(schema.slice(0, -"List".length))}.`
@@ -64,7 +61,6 @@ const wordsOf = (name: string): string =>
     .toLowerCase()
     .replaceAll(/\bapi\b/g, "API")
 
-/** The description of an operation that its declaration does not describe: what the list or the record contains. */
 export const operationDescription = ({ method, path, schema }: Described): string | undefined => {
   if (method !== "get" || schema === undefined) return undefined
   if (schema.endsWith("List"))

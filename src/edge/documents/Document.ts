@@ -35,7 +35,7 @@ type Spec = OpenApi.OpenAPISpec
 const description = `Issues and manages software licenses, and serves the license checks of applications.
 
 Management operations take \`Authorization: Bearer <API_TOKEN>\` and the scopes in \`x-required-scopes\`; the scope \`admin\` \
-satisfies all of them. \`x-reaches-products\` says whether a token for some products can call an operation. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their responses are signed: verify them \
+satisfies all of them. \`x-reaches-products\` tells whether a token limited to products can call an operation. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their responses are signed: verify them \
 with the keys of \`listPublicKeys\`. Refusals of a right license key are signed, too. Every refusal is an \`ErrorResponse\`, whose \`code\` is one of those listed at the operation. Every response has the header \`X-Request-Id\`. It repeats the request's own id, if that has 8 to 64 letters, digits, dashes and underscores.
 
 Clients must ignore unknown fields. Requests with unknown fields are refused.`
@@ -51,7 +51,6 @@ export const publishedApi = (baseUrl?: string) =>
     })
   )
 
-/** The document. */
 export const openApiDocument = (baseUrl?: string): Spec => OpenApi.fromApi(publishedApi(baseUrl))
 
 const publish = (spec: Spec): Spec => {
@@ -74,7 +73,7 @@ const publish = (spec: Spec): Spec => {
       headers,
       parameters
     },
-    // Groups without a description share the tag of another.
+    // Groups without a description share another group's tag.
     tags: spec.tags.filter((tag) => tag.description !== undefined)
   } as Spec
 }
@@ -119,7 +118,7 @@ const describe = ({
     }
   ])
   const key = idempotencyKey === "none" ? [] : [{ $ref: `#/components/parameters/${keyParameters[idempotencyKey]}` }]
-  // Some operations declare the header themselves, for typed clients: without the filter it would be listed twice.
+  // Some operations declare this header for typed clients: without the filter it would be listed twice.
   const declaredParameters = operation.parameters.filter(({ name }) => name !== "idempotency-key")
   const parameters = [
     ...declaredParameters.map((parameter) => parameterOf(path, parameter)),
@@ -144,8 +143,8 @@ const describe = ({
 }
 
 /**
- * Moves a parameter's description from its schema to the parameter, and describes text with a number format as an integer, text with
- * items as a list separated by commas.
+ * Moves a parameter's description from its schema to the parameter. Text with a number format becomes an integer, text with
+ * items a list separated by commas.
  */
 const parameterOf = (path: string, parameter: OpenApi.OpenAPISpecParameter) => {
   const { description = parameterDescription(path, parameter), ...given } = parameter.schema as Json & {
@@ -193,7 +192,7 @@ const headers = {
   },
   ETag: {
     description:
-      "Names the state of what a PATCH of the record can change: send it as If-Match. A replayed response lacks it.",
+      "Identifies the state that a PATCH of the record can change: send it as If-Match. A replayed response lacks it.",
     schema: { type: "string" }
   },
   "WWW-Authenticate": { description: "The required credential.", required: true, schema: { type: "string" } },
@@ -233,7 +232,7 @@ const parameters = {
     in: "header",
     required: false,
     description:
-      "The ETag of the record's last response. The change is refused with 409 CONFLICT if somebody else has changed the record since then.",
+      "The ETag of the record's last response. The change is refused with 409 CONFLICT if the record has changed since then.",
     schema: { type: "string", maxLength: ifMatchMax, pattern: ifMatchPattern }
   },
   MetadataFilter: {
@@ -243,7 +242,7 @@ const parameters = {
     style: "deepObject",
     explode: true,
     description:
-      "`metadata[key]=value`: only records whose metadata has this value, at most 10 keys. Text also stands for the number, or true or false, that is written like it.",
+      "`metadata[key]=value`: only records whose metadata has this value, at most 10 keys. Text also matches a number, true or false that is written like it.",
     schema: { type: "object", additionalProperties: { type: "string" } }
   }
 }

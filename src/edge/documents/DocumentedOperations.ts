@@ -10,25 +10,19 @@ import { type Code, statuses } from "../../contract/api/ErrorCode.ts"
 import { RuntimeAuthorization } from "../../licensing/runtime/credentials/RuntimeAuthorization.ts"
 
 export interface Operation {
-  /** The operationId. */
   readonly id: string
   readonly endpoint: HttpApiEndpoint.Top
-  /** Every code of its possible refusals, by status. */
+  /** The codes of all possible refusals, by status. */
   readonly refusals: ReadonlyMap<number, ReadonlyArray<Code>>
   readonly idempotencyKey: "none" | "optional" | "required"
-  /** Whether it takes If-Match. */
   readonly isConditional: boolean
-  /** Whether its response has an ETag. */
   readonly hasTag: boolean
-  /** Whether its query takes `metadata[key]=value`. */
   readonly takesMetadata: boolean
-  /** Of a management operation: whether a token for some products can call it. */
+  /** Whether a token limited to products can call it; undefined for operations that are not of management. */
   readonly reachesProducts: boolean | undefined
-  /** Whether refusals are signed, once the credential is found right. */
   readonly signsRefusals: boolean
 }
 
-/** All operations by their operationId, in the order of the contract. */
 export const operations = (): ReadonlyMap<string, Operation> => {
   const list: Array<Operation> = []
   HttpApi.reflect(Api, {
@@ -65,7 +59,7 @@ const idempotencyKeyOf = (endpoint: HttpApiEndpoint.Top): Operation["idempotency
 const byStatus = (codes: ReadonlyArray<Code>): Operation["refusals"] =>
   new Map([...Map.groupBy(codes, (code) => statuses[code] as number)].sort(([a], [b]) => a - b))
 
-/** Excludes a middleware's refusals that cannot happen, because the operation has no body, query or key. */
+/** Excludes a middleware's refusals that cannot happen, for example because the operation has no body. */
 const isPossible = (
   code: Code,
   endpoint: HttpApiEndpoint.Top,
@@ -95,12 +89,11 @@ const isPossible = (
   }
 }
 
-/** Whether a token for some products reaches nothing of an operation without an id in its path. It never has admin. */
+/** A token limited to products never has admin, and reaches nothing of an operation without an id in its path. */
 const isUnreached = ({ annotations }: HttpApiEndpoint.Top): boolean =>
   Context.get(annotations, ProductReach) === "path" &&
   !Context.getOrElse(annotations, RequiredScopes, () => ["admin"] as const).includes("admin")
 
-/** The codes that an error schema allows at `error.code`. */
 const codesOf = ({ ast }: { readonly ast: SchemaAST.AST }): ReadonlyArray<Code> => {
   const code = memberOf(memberOf(SchemaAST.toEncoded(ast), "error"), "code")
   const literals = code?._tag === "Union" ? code.types : [code]

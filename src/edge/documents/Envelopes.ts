@@ -10,7 +10,6 @@ type Json = JsonSchema.JsonSchema
 type Spec = OpenApi.OpenAPISpec
 type Response = OpenApi.OpenAPISpecResponses[number]
 
-/** Gives the schema of each successful JSON response a name. */
 export const withNamedEnvelopes = (spec: Spec): Spec => {
   const named: Record<string, Json> = {}
 
@@ -56,7 +55,7 @@ const name = (operationId: string, schema: Json): string => {
   return own === undefined ? `${operationId.charAt(0).toUpperCase()}${operationId.slice(1)}Result` : `${own}Response`
 }
 
-/** Refers to a schema by its plain name where the generator has added a number: for a variant with its own default. */
+/** The generator adds a number to the name of a variant with its own default: refers to the plain name instead. */
 export const withoutVariants = (spec: Spec): Spec => {
   const { schemas } = spec.components
   const variants = Object.keys(schemas).filter((name) => plainNameOf(name) in schemas && plainNameOf(name) !== name)

@@ -12,43 +12,34 @@ type Paths = OpenApi.OpenAPISpec["paths"]
 type Response = OpenApi.OpenAPISpecResponses[number]
 
 interface Example {
-  /** By name: ids in the path, and query parameters. */
   readonly parameters?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** By status and content type. */
   readonly responses: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
 export interface Examples {
-  /** By operationId. */
   readonly operations: Readonly<Record<string, Example>>
   /** By code; a signed refusal's name ends with `_SIGNED`. */
   readonly refusals: Readonly<Record<string, unknown>>
   readonly deliveries: {
-    /** The endpoint's: it verifies all of them. */
+    /** The endpoint's secret, which verifies all deliveries. */
     readonly secret: string
-    /** By type of event. */
     readonly byType: Readonly<Record<string, Delivery>>
   }
 }
 
-/** A delivery to a webhook endpoint. */
 export interface Delivery {
-  /** Their names in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** Written as JSON without spaces it has the bytes that the signatures cover. */
+  /** The signatures cover it as JSON without spaces. */
   readonly body: unknown
 }
 
-/** The recorded examples. */
 export const readExamples = (): Examples =>
   JSON.parse(readFileSync(new URL("../../../schema/examples.json", import.meta.url), "utf8"))
 
-/** The examples of refusals, as components of the document. */
 export const refusalExamples = ({ refusals }: Examples) =>
   Object.fromEntries(Object.entries(refusals).map(([name, value]) => [name, { value }]))
 
-/** Adds the examples to the operations. */
 export const withExamples = (paths: Paths, { operations, refusals }: Examples): Paths =>
   mapOperations(paths, ({ operation }) => {
     const example = operations[operation.operationId]
@@ -93,7 +84,7 @@ const withResponseExample = (response: Response, examples: Readonly<Record<strin
   return { ...response, content: Object.fromEntries(content) }
 }
 
-/** A refusal's examples are shared: all codes of the response for which there is one. */
+/** Operations share the examples of refusals. */
 const withRefusalExamples = (response: Response, refusals: Examples["refusals"]): Response => {
   const media = response.content?.["application/json"]
   const codes = (response as { readonly "x-error-codes"?: ReadonlyArray<string> })["x-error-codes"]

@@ -8,20 +8,17 @@ type Paths = OpenApi.OpenAPISpec["paths"]
 
 interface Target {
   readonly operationId: string
-  /** The path's parameters; the last one takes the id. */
   readonly parameters: ReadonlyArray<string>
-  /** The path up to the id. */
   readonly list: string
 }
 
-/** Adds the links to the responses with status 201. */
 export const withLinks = (paths: Paths, schemas: JsonSchema.Definitions): Paths => {
   const targets = Object.entries(paths).flatMap(([path, item]) => targetsAt(path, Object.values(item)))
   return mapOperations(paths, ({ path, operation }) => {
     const { responses } = operation
     const created = responses[201]
     if (created === undefined) return operation
-    // Most records have a list of their own beside the one that they are created in: /orders beside /products/{id}/orders.
+    // Most records have their own list beside the one that creates them: /orders beside /products/{id}/orders.
     const linked = targets.filter(({ list }) => list === path || list === `/api/v1/${path.split("/").at(-1)}`)
     if (linked.length === 0) return operation
     const links = linksTo(linked, idPathOf(created, schemas))
@@ -56,7 +53,7 @@ const linksTo = (targets: ReadonlyArray<Target>, id: string) =>
     ])
   )
 
-/** Where the id of a new record is in the response's data: some responses have the record beside its secret. */
+/** Some responses contain the record beside its secret. */
 const idPathOf = (response: OpenApi.OpenAPISpecResponses[number], schemas: JsonSchema.Definitions): string => {
   const resolve = (schema: Json): Json => schemas[nameOf(schema) ?? ""] ?? schema
   const fieldsOf = (schema: Json) => (resolve(schema)["properties"] ?? {}) as Record<string, Json>

@@ -11,14 +11,12 @@ type Spec = OpenApi.OpenAPISpec
 
 const prefix = "#/components/schemas/"
 
-/** The name of the schema that this one refers to. */
 export const nameOf = ({ $ref }: Json): string | undefined =>
   typeof $ref === "string" && $ref.startsWith(prefix) ? $ref.slice(prefix.length) : undefined
 
-// The generator gives the envelopes that a transformation adds such a name.
+// The generator gives such names to envelopes that a transformation adds.
 const generatedName = /Encoded(_\d+)?$/
 
-/** Inlines the schemas with generated names. */
 export const withoutEnvelopes = (spec: Spec): Spec => {
   const { schemas } = spec.components
   const inline = (value: unknown): unknown =>
@@ -37,7 +35,7 @@ export const withoutEnvelopes = (spec: Spec): Spec => {
   }
 }
 
-/** Makes the response schemas open. A schema that a request body refers to stays closed. */
+/** A schema that a request body refers to stays closed. */
 export const withOpenResponses = (spec: Spec): Spec => {
   const { schemas } = spec.components
   const requestSchemas = namesWithin(bodiesOf(spec), schemas)
@@ -70,7 +68,6 @@ const bodiesOf = ({ paths }: Spec): unknown =>
     Object.values(item).map((operation) => (operation as OpenApi.OpenAPISpecOperation).requestBody)
   )
 
-/** The names of the schemas that a value refers to, directly or indirectly. */
 export const namesWithin = (value: unknown, schemas: Definitions, names = new Set<string>()): ReadonlySet<string> => {
   transformed(value, (schema) => {
     const name = nameOf(schema)
@@ -98,13 +95,38 @@ const unbounded = ({ minimum: _, maximum: __, ...rest }: Json): Json => rest
 
 export type SpecOperation = OpenApi.OpenAPISpecOperation & { [extension: string]: unknown }
 
+/** An operation as the published document has it. */
+export interface PublishedOperation {
+  readonly method: string
+  readonly path: string
+  readonly operation: OpenApi.OpenAPISpecOperation & { readonly "x-required-scopes"?: ReadonlyArray<string> }
+}
+
+/** The tags with their operations, in the order of the document. */
+export const operationsByTag = (spec: Spec) => {
+  const all = Object.entries(spec.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(
+      ([method, operation]) => ({ method: method.toUpperCase(), path, operation }) as PublishedOperation
+    )
+  )
+  return spec.tags.map((tag) => ({
+    ...tag,
+    operations: all.filter(({ operation }) => operation.tags.includes(tag.name))
+  }))
+}
+
+/** The schema of an envelope's data; undefined for other schemas. */
+export const dataOf = (schema: Json): Json | undefined => {
+  const { data, meta } = (schema["properties"] ?? {}) as { readonly data?: Json; readonly meta?: Json }
+  return meta === undefined ? undefined : data
+}
+
 export interface LocatedOperation {
   readonly path: string
   readonly method: string
   readonly operation: SpecOperation
 }
 
-/** The paths with each operation replaced. */
 export const mapOperations = (
   paths: Spec["paths"],
   f: (located: LocatedOperation) => OpenApi.OpenAPISpecOperation

@@ -1,4 +1,3 @@
-/** Schemas in words, for the documents that people and language models read. */
 import type { JsonSchema } from "effect"
 import { nameOf } from "./Schemas.ts"
 

@@ -6,7 +6,6 @@ import type { Delivery, Examples } from "./Examples.ts"
 
 type Json = JsonSchema.JsonSchema
 
-/** The body of a delivery. */
 export const webhookEventSchema: Json = {
   type: "object",
   description: "An event as webhook endpoints receive it.",
@@ -62,7 +61,6 @@ const headersWith = (delivery: Delivery | undefined) =>
 const operationIdOf = (type: string): string =>
   `on${type.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())}`
 
-/** The deliveries, each with a recorded example. */
 export const webhooks = ({ byType, secret }: Examples["deliveries"]) =>
   Object.fromEntries(eventTypes.map((type) => [type, { post: operation(type, byType[type], secret) }]))
 
@@ -72,7 +70,7 @@ const operation = (type: EventType, delivery: Delivery | undefined, secret: stri
   summary: `Event ${type}`,
   description:
     `${eventCatalogue[type]} Sent to the endpoints that take this type. Any status from 200 to 299 accepts it; the service repeats ` +
-    `other deliveries. The example's signatures are of the secret \`${secret}\` over its body as JSON without spaces.`,
+    `other deliveries. The example's signatures use the secret \`${secret}\` and cover its body as JSON without spaces.`,
   security: [],
   parameters: headersWith(delivery),
   requestBody: {
@@ -85,7 +83,7 @@ const operation = (type: EventType, delivery: Delivery | undefined, secret: stri
             { type: "object", properties: { type: { const: type } } }
           ]
         },
-        // A new type has none until `npm run examples`.
+        // A new type has no example until `npm run examples`.
         ...(delivery && { example: delivery.body })
       }
     }

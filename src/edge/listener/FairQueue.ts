@@ -1,19 +1,17 @@
 /**
- * Begins requests in short rounds, those of different clients in turn. So however many of them arrive, requests of the fast
- * path, whose license key is known, wait for one round at most in each turn of the event loop.
+ * Starts requests in short rounds, one client after another. So however many of them arrive, requests of the fast
+ * path, whose license key is known, wait for at most one round in each turn of the event loop.
  */
 import type { RequestListener, ServerResponse } from "node:http"
 import { type Client, type Clients, connectionOf, type Queue } from "./Connections.ts"
 
 interface Options {
   readonly nowNanos: () => bigint
-  /** What the requests of one round may take. */
   readonly roundNanos: bigint
-  /** Calls back when the next round may begin. */
   readonly later: (next: () => void) => void
 }
 
-/** After a pause, in which other requests are handled; if there is only one client, after what has arrived. */
+/** Pauses so that other requests run; with only one client it handles pending input instead. */
 export const pauseBetween =
   (clients: Clients, pauseMillis: number): Options["later"] =>
   (next) => {
@@ -23,7 +21,7 @@ export const pauseBetween =
 
 /** `RequestLimits` limits how many requests wait. */
 export const makeFairQueue = ({ later, nowNanos, roundNanos }: Options): Queue => {
-  /** The clients whose requests wait, the next one first. */
+  /** The clients with waiting requests; the next client is first. */
   const queues = new Map<Client, Array<Waiting>>()
   let usedNanos = 0n
   let isScheduled = false
@@ -43,7 +41,7 @@ export const makeFairQueue = ({ later, nowNanos, roundNanos }: Options): Queue =
     usedNanos = 0n
     for (const [client, queue] of queues) {
       if (usedNanos >= roundNanos) return
-      // Behind the others; the loop reaches it again.
+      // Moves the client to the end; the loop reaches it again.
       queues.delete(client)
       const { begin, response } = queue.shift()!
       if (queue.length > 0) queues.set(client, queue)
@@ -59,7 +57,6 @@ export const makeFairQueue = ({ later, nowNanos, roundNanos }: Options): Queue =
   }
 }
 
-/** Lets the requests of a listener wait in the queue of their pool. */
 export const inFairTurns =
   (handle: RequestListener): RequestListener =>
   (request, response) => {

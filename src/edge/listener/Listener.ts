@@ -1,5 +1,5 @@
 /**
- * The platform's HTTP server with its limits. Input that never becomes a request, such as malformed HTTP or a head that
+ * The HTTP server with its limits. Input that never becomes a request, such as malformed HTTP or a head that
  * never ends, is refused here, in the same envelope.
  */
 import { createServer, type RequestListener, type Server } from "node:http"
@@ -16,13 +16,13 @@ import { refuseUnreadable } from "./Unreadable.ts"
 import { ignoreUpgradeOffers } from "./UpgradeOffers.ts"
 
 const limitsDefault = {
-  // Request line and headers. A token, a key and a trace need a tenth of it; more only costs memory.
+  // Request line and headers. A token, a key and a trace need a tenth of this.
   maxHeaderSize: 16_384,
-  // A head that takes longer is sent slowly on purpose (a slow-loris attack).
+  // A slower head is a slow-loris attack.
   headersTimeout: 10_000,
-  // The whole request with its body of 256 KiB, over a slow mobile network.
+  // Enough for a body of 256 KiB over a slow mobile network.
   requestTimeout: 30_000,
-  // Longer than the idle time of common load balancers (60 s); otherwise they send a request on a connection that is closing.
+  // Longer than the idle time of common load balancers (60 s); otherwise they send requests on closing connections.
   keepAliveTimeout: 65_000,
   // The longest delay until Node detects that a head or a request has timed out.
   connectionsCheckingInterval: 5_000,
@@ -33,11 +33,10 @@ const limitsDefault = {
 }
 type Limits = typeof limitsDefault
 
-/** Access to incoming requests before the framework handles them. */
 export class Requests extends Context.Service<
   Requests,
   {
-    /** Replaces the server's listener with one that wraps it. */
+    /** Wraps the server's listener. */
     putInFront(before: (listener: RequestListener) => RequestListener): void
     readonly clients: Clients
     /** Stops accepting connections, waits for requests on those that are open, and closes them. */
@@ -45,11 +44,11 @@ export class Requests extends Context.Service<
   }
 >()("licensing/edge/listener/Requests") {}
 
-/** Listens at the configured address, with some limits overridden: a test cannot wait for half a minute. */
+/** Tests override limits, because they cannot wait for half a minute. */
 export const layerWith = (overrides: Partial<Limits>) =>
   Layer.effectContext(Effect.suspend(() => listen({ ...limitsDefault, ...overrides })))
 
-/** Listens at the configured address. Until an application is served, requests are told that the service is starting. */
+/** Until an application is served, the response says that the service is starting. */
 export const layer = layerWith({})
 
 const listen = Effect.fnUntraced(function* (limits: Limits) {
@@ -58,7 +57,7 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
   const server = createServer({ ...limits, requireHostHeader: false })
   server.maxConnections = limits.connectionsMax
   server.timeout = limits.silenceTimeout
-  // A client that has sent all its requests may end its half of the connection; it still reads the responses.
+  // A client may end its half of the connection after its last request, and still reads the responses.
   Object.assign(server, { httpAllowHalfOpen: true })
 
   const clients = makeClients()
@@ -69,7 +68,7 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
   }
   const { open, refuses, take } = makeConnections({ clients, addressOf, maxOfClient: connectionsPerAddress })
   server.on("connection", take)
-  // Node asks it before it makes a socket, which costs ten times as much. Deno does not ask.
+  // Node checks this list before it makes a socket, which costs ten times as much. Deno does not check it.
   Object.assign(server, { blockList: { check: refuses } })
 
   yield* refuseUnreadable(server, limits.maxHeaderSize)
@@ -92,7 +91,7 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
   )
 })
 
-/** What handles the requests of a server: the listener for the start, then the framework's behind those put in front. */
+/** The starting listener, and later the framework's listener behind those put in front. */
 const makeFront = (server: Server, starting: RequestListener) => {
   let current = { request: starting, checkContinue: starting }
   server.on("request", (request, response) => current.request(request, response))
@@ -101,7 +100,6 @@ const makeFront = (server: Server, starting: RequestListener) => {
   server.on("checkExpectation", (request, response) => current.request(request, response))
   ignoreUpgradeOffers(server)
 
-  /** Takes a listener of the framework off the server. */
   const taken = (event: string): RequestListener => {
     const listener = server.listeners(event).at(-1) as RequestListener
     server.off(event, listener)
@@ -110,7 +108,7 @@ const makeFront = (server: Server, starting: RequestListener) => {
   return {
     takeOver: () => {
       current = { request: taken("request"), checkContinue: taken("checkContinue") }
-      // The framework takes offers of an upgrade, and no operation uses them.
+      // No operation uses upgrades.
       taken("upgrade")
     },
     put: (before: (listener: RequestListener) => RequestListener) => {

@@ -1,8 +1,8 @@
 /**
- * Limits the requests in progress: one of a connection (pipelined ones wait, and the connection is not read meanwhile), some of
- * a client, some of all clients. A request beyond the limits of a client or of all gets 503 in its turn. Probes, documents and
- * large bodies are counted apart: probes are answered even under load, few documents are sent at a time, and bodies take a
- * limited part of the memory. A trusted proxy's own probes have places that no client behind it can take.
+ * Limits the requests in progress: one of a connection (pipelined ones wait, and reading pauses), some of
+ * a client, some of all clients. A request beyond the limits gets 503 in its turn. Probes, documents and
+ * large bodies are counted separately: probes work under load, few documents are sent at a time, and bodies take a
+ * limited part of the memory. Clients behind a trusted proxy cannot use up the limit of its own probes.
  *
  * It runs for each request, so that it costs a few look-ups and additions.
  */
@@ -20,31 +20,30 @@ import { type Client, type Clients, type Connection, connectionOf, type Pool, ty
 import { pause, resume } from "./NodeParts.ts"
 
 export interface Limits {
-  /** Requests in progress, except probes and documents. */
   readonly requestsMax: number
-  /** Of these, the requests of one client. */
+
   readonly requestsOfClientMax: number
 }
 
-// Node parses what it has read at once, up to 64 KiB; each request takes about 4 KB until its turn comes.
+// Each waiting request takes about 4 KB.
 const waitingMax = 10_000
 
 const { metrics, ...cheapProbes } = Api.groups.probes.endpoints
-// A scrape takes some statements.
+// A scrape of the metrics runs several statements.
 const probesMax = 64
 const probesOfClientMax = 16
-/** What a trusted proxy asks for itself. Metrics are not among it: they cost as much as a list. */
+/** The probes of a trusted proxy, without metrics, which cost as much as a list. */
 const ownProbePaths = new Set<string>(Object.values(cheapProbes).map(({ path }) => path))
-// Each proxy sends one after the other.
+// Each proxy sends one probe at a time.
 const ownProbesMax = 64
 const documentPaths = [referencePath, ...openApiPaths, ...textPaths]
-// The largest is some megabytes: a client that reads slowly holds one for a while.
+// The largest document has some megabytes, and a slow client holds it for a while.
 const documentsMax = 16
 const documentsOfClientMax = 4
 // A body has up to 256 KiB: these hold 128 MB.
 const largeMax = 512
 const largeOfClientMax = 128
-/** How the paths of operations begin that declare a larger body. */
+/** The start of the paths whose operations declare a larger body. */
 const batchPaths = Object.values(Api.groups)
   .flatMap(({ endpoints }) => Object.values<HttpApiEndpoint.Top>(endpoints))
   .filter(({ annotations }) => Context.get(annotations, BodyBytesMax) > bodyBytesMax)
@@ -58,14 +57,12 @@ const tooMany = refuse(
   "The service has too many requests in progress: send the request again in a moment."
 )
 
-/** Where the requests of the framework path wait for their turn. */
 interface Queues {
   readonly requests: Queue
   /** Probes, documents and refusals, which need no credential. */
   readonly others: Queue
 }
 
-/** Makes a function that puts the limits in front of a listener. */
 export const makeRequestLimits = Effect.fnUntraced(function* (
   responses: Responses,
   clients: Clients,
@@ -79,7 +76,6 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
   const isFull = (pool: Pool, client: Client): boolean =>
     pool.inProgress >= pool.max || client.inProgress[pool.index] >= pool.maxOfClient
 
-  /** Handles a request, or refuses it. */
   const begin = (
     connection: Connection,
     request: IncomingMessage,
@@ -105,7 +101,6 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
   const clientBehindProxy = (request: IncomingMessage): Client =>
     clients.of(responses.addressOf(request.socket.remoteAddress, request.headers as RequestHead["headers"]) ?? "")
 
-  /** A response has been sent, or its connection is closed. */
   function ended(this: ServerResponse): void {
     const { req: request } = this
     const connection = connectionOf(request)
@@ -119,7 +114,7 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
       client.inProgress[pool.index]--
       if (connection.client === undefined) clients.release(client)
     }
-    // One at a time for each turn of the event loop: other connections come between.
+    // One request per turn of the event loop, so that other connections run between.
     if (connection.waiting.length > 0) setImmediate(next, connection, request.socket)
   }
 
@@ -158,11 +153,10 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
     }
 })
 
-/** Makes a function that finds the pool of a request, which a trusted proxy has sent or not. */
 const makePools = ({ requestsMax, requestsOfClientMax }: Limits, { others, requests: queue }: Queues) => {
   const requests: Pool = { index: 0, inProgress: 0, max: requestsMax, maxOfClient: requestsOfClientMax, queue }
   const probes: Pool = { index: 1, inProgress: 0, max: probesMax, maxOfClient: probesOfClientMax, queue: others }
-  // They do not wait in turns, either: a proxy that gets no response in time takes the node out.
+  // Own probes do not wait either: a proxy without a timely response removes the node.
   const ownProbes: Pool = {
     index: 5,
     inProgress: 0,
@@ -196,20 +190,19 @@ const makePools = ({ requestsMax, requestsOfClientMax }: Limits, { others, reque
   }
 }
 
-/** Whether a request of a trusted proxy is a probe of its own: it was forwarded for no client. */
+/** A proxy forwards its own probe for no client. */
 const isOwnProbe = ({ headers, url = "" }: IncomingMessage): boolean =>
   ownProbePaths.has(url) && headers["x-forwarded-for"] === undefined && headers["forwarded"] === undefined
 
-/** The router decodes a path that is written with percent signs. */
+/** The router decodes percent signs. */
 const mayBeBatch = (url: string): boolean => batchPaths.some((path) => url.startsWith(path)) || url.includes("%")
 
-/** Whether the body has 10,000 bytes or more, or may have. */
 const isLarge = (headers: IncomingMessage["headers"]): boolean =>
   (headers["content-length"] ?? "").length > 4 || headers["transfer-encoding"] !== undefined
 
 const warningNanos = 1_000_000_000n
 
-/** Makes a function that refuses a request with 503, and logs that at most once a second. */
+/** Refuses requests with 503, and logs it at most once a second. */
 const makeTurnAway = Effect.fnUntraced(function* (responses: Responses) {
   const clock = yield* Clock.Clock
   const services = yield* Effect.context<never>()

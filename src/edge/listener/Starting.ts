@@ -1,4 +1,4 @@
-/** Answers requests while the service starts, which takes as long as its database does: it is alive, and not ready. */
+/** Responds while the service starts, which takes as long as its database: it is alive, but not ready. */
 import type { RequestListener, ServerResponse } from "node:http"
 import { Clock, Effect } from "effect"
 import { errorEnvelope, refuse } from "../../contract/api/Failure.ts"
@@ -7,7 +7,6 @@ import { metaOf } from "../../contract/api/Meta.ts"
 
 const starting = refuse("NOT_READY", "The service is starting: send the request again in a moment.", "starting")
 
-/** Makes a listener that reports the service as alive at the liveness probes, and answers 503 to everything else. */
 export const makeStartingListener = Effect.gen(function* () {
   const identifiers = yield* Identifiers
   const context = yield* Effect.context<never>()

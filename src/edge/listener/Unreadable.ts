@@ -1,4 +1,4 @@
-/** Refuses input that never becomes a request: malformed HTTP, and CONNECT, which asks for a tunnel. */
+/** Refuses input that never becomes a request: malformed HTTP, and CONNECT. */
 import { type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { Clock, Effect } from "effect"
@@ -7,10 +7,9 @@ import { Identifiers } from "../../contract/api/Identifier.ts"
 import { isClosing } from "./Connections.ts"
 import { responseOn } from "./NodeParts.ts"
 
-// A socket destroyed at once would reset the connection before the client has read the response.
+// Destroying the socket at once would reset the connection before the client has read the response.
 const destroyDelayMillis = 500
 
-/** Responds on the server's connections. `headBytesMax` is the largest head that the server reads. */
 export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, headBytesMax: number) {
   const identifiers = yield* Identifiers
   const context = yield* Effect.context<never>()
@@ -33,7 +32,7 @@ export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, hea
     else socket.destroy(error)
   })
   server.on("connect", (_request, socket) => {
-    // The client may disconnect before it has the response.
+    // The client may disconnect before the response.
     socket.on("error", () => socket.destroy())
     respond(socket, 405, noProxy)
   })

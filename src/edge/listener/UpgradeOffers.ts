@@ -1,16 +1,16 @@
 /**
- * Requests that offer an upgrade to another protocol, as Java's HttpClient and `curl --http2` do over plain HTTP. The service
- * takes no offer, and ignores it (RFC 9110, 7.8): the request is handled as if the header were missing.
+ * Ignores offers to upgrade to another protocol, which Java's HttpClient and `curl --http2` send over plain HTTP
+ * (RFC 9110, 7.8): the request is handled as if the header were missing.
  *
- * Node cannot ignore an offer by itself: after such a request its parser drops what else has arrived, so a pipelined request
- * would get no response. It hands the connection over instead, and here the request goes back to it without the offer.
+ * Node cannot ignore an offer: after such a request its parser drops further input, so a pipelined request
+ * would get no response. It hands the connection over, and this module hands it back without the offer.
  */
 import type { IncomingMessage, Server } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { responseOn } from "./NodeParts.ts"
 
-/** Ignores all offers to this server. No other listener may take them. */
+/** No other listener may handle `upgrade`. */
 export const ignoreUpgradeOffers = (server: Server): void => {
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
     const bytes = bytesWithoutOffer(request, rest)
@@ -19,13 +19,13 @@ export const ignoreUpgradeOffers = (server: Server): void => {
   })
 }
 
-/** Node's listener of its own connections parses the bytes, and all that the connection receives after them. */
+/** Node's own listener of connections parses the bytes and all later input. */
 const handBack = (server: Server, socket: Duplex, bytes: Buffer): void => {
   server.emit("connection", socket as Socket)
   socket.emit("data", bytes)
 }
 
-/** Calls back once the connection has sent the responses to the requests before, because responses are sent in order. */
+/** Responses are sent in order, so this waits for the responses to earlier requests. */
 const afterResponses = (socket: Duplex, then: () => void): void => {
   const pending = responseOn(socket)
   if (pending === undefined) {
@@ -43,7 +43,7 @@ const afterResponses = (socket: Duplex, then: () => void): void => {
 
 const offerHeaders = new Set(["upgrade", "http2-settings"])
 
-/** The request with what followed it, as it would have been sent without the offer; undefined if that is unknown. */
+/** The request without the offer, and the input after it; undefined if the bytes are unknown. */
 const bytesWithoutOffer = (request: IncomingMessage, rest: Buffer): Buffer | undefined => {
   const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`]
   const { rawHeaders } = request
@@ -62,12 +62,12 @@ const bytesWithoutOffer = (request: IncomingMessage, rest: Buffer): Buffer | und
 
 const nothing = Buffer.alloc(0)
 
-/** The part of the body that was already parsed, as it was sent: Node leaves all of it in the rest, Deno parses it. */
+/** The parsed part of the body as it was sent: Node leaves all of it in the rest, Deno parses it. */
 const parsedBody = (request: IncomingMessage): Buffer | undefined => {
   const bytes = request.read() as Buffer | null
   if (bytes === null) return nothing
   if (request.headers["transfer-encoding"] === undefined) return bytes
-  // The place of the parser within a chunk is unknown.
+  // The parser's position in a chunk is unknown.
   return request.complete
     ? Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n0\r\n\r\n")])
     : undefined

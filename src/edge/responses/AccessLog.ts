@@ -6,7 +6,6 @@
 import { Effect, LogLevel } from "effect"
 import type { ResponseSummary } from "./RequestMetrics.ts"
 
-/** Logs a finished request. */
 export const logResponse = ({
   actor,
   durationNanos,

@@ -9,7 +9,6 @@ import { IpNetwork, NetAddress } from "effect/net"
 import type { RequestHead } from "../../contract/api/RequestHead.ts"
 import { forwardedFor } from "./Forwarded.ts"
 
-/** A function from the connection's peer and the request's headers to the client's address, in its canonical form. */
 export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
   const isTrusted = remembering(isTrustedBy(trusted))
   const peerOf = remembering(canonicalPeer)
@@ -20,7 +19,7 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
     let client = nearest
     for (const hop of hopsOf(headers)) {
       const address = addressOf(hop)
-      // A trusted proxy wrote an entry that is not an address: the entries beyond it cannot be trusted.
+      // A trusted proxy wrote an entry that is no address: the entries beyond it cannot be trusted.
       if (address === undefined) return client
       client = address
       if (!isTrusted(address)) return client
@@ -30,10 +29,10 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
 }
 
 const rememberedMax = 1024
-/** An address with brackets and a port is shorter. */
+/** Longer than any address with brackets and a port. */
 const rememberedLengthMax = 64
 
-/** Parsing an address takes a microsecond or two; each is needed several times for a request, and again for the next one. */
+/** Parsing an address takes one or two microseconds, and requests repeat addresses. */
 const remembering = <A>(find: (text: string) => A): ((text: string) => A) => {
   const known = new Map<string, A>()
   return (text) => {
@@ -41,13 +40,12 @@ const remembering = <A>(find: (text: string) => A): ((text: string) => A) => {
     if (existing !== undefined) return existing
     const found = find(text)
     if (known.size >= rememberedMax) known.clear()
-    // A copy: a part of a header keeps the whole header in memory.
+    // A copy, because a part of a header keeps the whole header in memory.
     if (text.length <= rememberedLengthMax) known.set(Buffer.from(text).toString(), found)
     return found
   }
 }
 
-/** A function that tells whether an address, in its canonical form, is a trusted proxy's. */
 export const isTrustedBy =
   (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =>
   (address: string): boolean => {
@@ -56,7 +54,6 @@ export const isTrustedBy =
     return Result.isSuccess(parsed) && trusted.some((network) => IpNetwork.contains(network, parsed.success))
   }
 
-/** The addresses that proxies forwarded for, the nearest proxy's entry first. */
 const hopsOf = ({ forwarded, "x-forwarded-for": list }: RequestHead["headers"]): Iterable<string> => {
   if (list === undefined) return forwarded === undefined ? [] : forwardedFor(forwarded)
   return list
@@ -65,7 +62,7 @@ const hopsOf = ({ forwarded, "x-forwarded-for": list }: RequestHead["headers"]):
     .map((hop) => hop.trim())
 }
 
-/** The address of a connection's peer in its canonical form: converts IPv4-mapped IPv6 addresses of dual-stack sockets to IPv4, and removes the zone of link-local addresses. */
+/** Converts IPv4-mapped addresses of dual-stack sockets to IPv4, and removes the zone of link-local addresses. */
 export const canonicalPeer = (address: string): string => {
   const zone = address.indexOf("%")
   const plain = zone === -1 ? address : address.slice(0, zone)
@@ -77,7 +74,6 @@ const parsedAddress = (address: string): string | undefined => {
   return Result.isSuccess(parsed) ? NetAddress.formatIp(NetAddress.toCanonical(parsed.success)) : undefined
 }
 
-/** The address in one proxy's entry, which may have a port. */
 const addressInHop = (hop: string): string | undefined => {
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(hop) ?? []
   const [, beforePort] = /^([^:]+):\d+$/.exec(hop) ?? []

@@ -7,7 +7,7 @@ import type { RequestHead } from "../../contract/api/RequestHead.ts"
 
 type Headers = { readonly [name: string]: string }
 
-// Headers that a page may read besides the few that browsers always expose.
+// Browsers always expose a few other headers.
 const exposed = [
   "Content-Disposition",
   "ETag",
@@ -23,14 +23,12 @@ const exposed = [
 const preflightHeaders = {
   "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
   "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, If-Match, X-Request-Id",
-  // Seconds that a browser may cache this response; most browsers cap longer times.
+  // In seconds; most browsers cap longer times.
   "access-control-max-age": "600"
 }
 
 export interface Cors {
-  /** The headers of every response to this request. */
   headersOf(request: RequestHead): Headers
-  /** The response to a preflight request of an allowed origin; undefined for all other requests. */
   preflight(request: RequestHead): HttpServerResponse.HttpServerResponse | undefined
 }
 

@@ -3,7 +3,7 @@
  * such as an unclosed quote, is on the left and cannot change how the proxies' elements are parsed.
  */
 
-/** The `for` of each element, the last element's first. An element without `for` or a malformed one gives the empty text. */
+/** The `for` of each element, the last element first; empty if an element is malformed or has none. */
 export function* forwardedFor(header: string): Generator<string> {
   for (let end = header.length; end >= 0; ) {
     const comma = lastComma(header, end)
@@ -12,7 +12,6 @@ export function* forwardedFor(header: string): Generator<string> {
   }
 }
 
-/** The index of the last comma before `end` outside quoted text, or -1. */
 const lastComma = (header: string, end: number): number => {
   let quoted = false
   for (let index = end - 1; index >= 0; index--) {
@@ -38,7 +37,7 @@ const forOf = (element: string): string => {
     const [, name, quoted, plain] = pair.exec(element) ?? []
     if (name === undefined) return ""
     if (name.toLowerCase() !== "for") continue
-    // A repeated parameter is ambiguous: another parser may read the other one and see another client.
+    // A repeated parameter is ambiguous: another parser may read the other one.
     if (client !== "") return ""
     client = quoted ?? plain ?? ""
   }

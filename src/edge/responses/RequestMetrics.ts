@@ -1,5 +1,5 @@
 /**
- * Counts every response. It runs for each request, so it costs only a look-up by the route and two additions; a route's series
+ * Counts every response. It runs for each request, so it costs only a look-up by route and two additions. A route's series
  * are created with its first request.
  */
 import { Effect, type Metric } from "effect"
@@ -11,19 +11,18 @@ interface RouteSeries {
   readonly byStatus: Map<number, Metric.Counter<number>>
 }
 
-/** A finished request. `route` is the template, undefined if no route was found. */
 export interface ResponseSummary {
   readonly method: string
+  /** The path template; undefined if no route was found. */
   readonly route: string | undefined
   readonly status: number
   readonly durationNanos: bigint
-  /** The error code of a refusal. */
   readonly refused: Code | undefined
-  /** The authenticated caller of the management API. */
+  /** The caller of the management API. */
   readonly actor: string | undefined
 }
 
-// A caller may send any HTTP method; those that no route has share one label.
+// Callers may send any method; those without a route share one label.
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
 export const makeRequestMetrics = Effect.map(Effect.context<never>(), (context) => {

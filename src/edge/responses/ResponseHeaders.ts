@@ -15,7 +15,7 @@ const always = {
 // A year, the shortest time that browsers' preload lists accept. It covers the host and its subdomains, not sibling domains.
 const overTls = { "strict-transport-security": "max-age=31536000; includeSubDomains" }
 
-// Pages load scripts as files and connect to this service only. The documentation site sets colors of code in style attributes.
+// Pages load scripts as files and connect to this service only. The documentation site colors code by style attributes.
 const ofPages = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
@@ -26,17 +26,14 @@ const ofPages = {
 const runtimePaths = "/api/v1/license/"
 const challenges = { runtime: 'License realm="licensing"', management: 'Bearer realm="licensing"' }
 
-// Seconds until a retry, if the refusal itself sets no other time.
+// In seconds, unless the refusal sets another time.
 export const retryAfter = "1"
 
-/** A response before the common headers are added. */
 export interface BareResponse {
   readonly status: number
-  /** The headers that the operation sets itself. */
   readonly headers: { readonly [name: string]: string }
 }
 
-/** `baseUrl` is the service's public address, if configured. */
 export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => {
   const fixed: Record<string, string> = baseUrl?.startsWith("https:") ? { ...always, ...overTls } : always
   return (
@@ -51,13 +48,13 @@ export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => 
       headers["www-authenticate"] ??= request.url.startsWith(runtimePaths) ? challenges.runtime : challenges.management
     if (status === 429 || status === 503) headers["retry-after"] ??= retryAfter
     if (headers["content-type"]?.startsWith("text/html")) Object.assign(headers, ofPages, own)
-    // A client that keeps its connection open would send the next request to a stopped server.
+    // An open connection would send the next request to a stopped server.
     if (stopping) headers["connection"] = "close"
     return headers
   }
 }
 
-/** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10): the state of each limit that counted the request. */
+/** draft-ietf-httpapi-ratelimit-headers-10: the state of each limit that counted the request. */
 const addLimits = (headers: Record<string, string>, limits: ReadonlyArray<RateLimitState>, status: number): void => {
   let policies = ""
   let states = ""

@@ -18,7 +18,7 @@ import { makeRequestMetrics, type ResponseSummary } from "./RequestMetrics.ts"
 import { requestSpan } from "./RequestTraces.ts"
 import { type BareResponse, makeResponseHeaders } from "./ResponseHeaders.ts"
 
-/** A well-formed X-Request-Id of the caller; the response repeats it. */
+/** The response repeats a well-formed X-Request-Id of the caller. */
 const inboundId = /^[A-Za-z0-9_-]{8,64}$/
 
 export type Responses = Effect.Success<typeof makeResponses>
@@ -37,9 +37,8 @@ export const makeResponses = Effect.gen(function* () {
 
   return {
     cors,
-    /** From the connection's peer and the request's headers. */
     addressOf: clientAddress(trustedProxies),
-    /** The context of a request. `source` is the request of the platform. */
+    /** `source` is the platform's request. */
     contextOf: (requestId: string, clientAddress: string | undefined, source: object): RequestContext => {
       const context: RequestContext = { requestId, clientAddress }
       if (traces === undefined) return context
@@ -49,7 +48,7 @@ export const makeResponses = Effect.gen(function* () {
       context.span = span
       return context
     },
-    /** The id of a request with these headers. The effect is synchronous. */
+    /** The effect is synchronous. */
     requestId: ({ "x-request-id": inbound }: RequestHead["headers"]): Effect.Effect<string> =>
       inbound !== undefined && inboundId.test(inbound) ? Effect.succeed(inbound) : identifiers.make("request"),
     /** Records a response that is about to be sent, and returns its headers. */

@@ -10,7 +10,6 @@ import { Settings } from "../../platform/config/Config.ts"
 import { addressOf } from "../../platform/config/DatabaseAddress.ts"
 import { FirstToken } from "./FirstToken.ts"
 
-/** Announces that the service listens: as text, or as a log record. */
 export const layer = (format: "pretty" | "json") =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -25,7 +24,7 @@ export const layer = (format: "pretty" | "json") =>
   )
 
 const firstSteps = (api: string) => `
-Next, in another terminal (README.md, "The first license", goes on from there):
+Next, in another terminal (continued in README.md, "The first license"):
 
   TOKEN=...    # the admin token: store it
   curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
@@ -63,7 +62,7 @@ const labels: { readonly [name: string]: string } = {
   clock: "Clock"
 }
 
-/** The address to call; a server that listens on all addresses is called at localhost. */
+/** A server that listens on all addresses is shown as localhost. */
 const originOf = (address: NetAddress.SocketAddress): string => {
   if (!NetAddress.isInetAddress(address)) return NetAddress.formatSocketAddress(address)
   const host = NetAddress.isUnspecified(address.address) ? "localhost" : NetAddress.formatUrlHost(address.address)

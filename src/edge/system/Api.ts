@@ -22,7 +22,6 @@ export class SystemApi extends HttpApiGroup.make("system")
   .middleware(Decoding)
   .annotate(OpenApi.Description, "Signing keys and probes. Public.") {}
 
-/** The service runs. */
 const Liveness = Schema.Struct({ status: Schema.Literal("ok").annotate({ description: "Always ok." }) }).annotate({
   identifier: "Liveness",
   description: "The process responds."
@@ -30,7 +29,7 @@ const Liveness = Schema.Struct({ status: Schema.Literal("ok").annotate({ descrip
 
 const check = (description: string) => Schema.Literal("ok").annotate({ description })
 
-/** The service can handle requests; otherwise the probe responds 503. */
+/** If a check fails, the probe responds with 503. */
 export const Readiness = Schema.Struct({
   status: Schema.Literal("ready").annotate({ description: "ready, or the response is 503." }),
   checks: Schema.Struct({

@@ -1,12 +1,12 @@
 /**
- * Compares the node's clock with the database server's, and logs when they begin and cease to differ. Nothing depends on
+ * Compares the node's clock with the database server's, and logs when they start and stop to differ. Nothing depends on
  * the server's clock. But all nodes use one server, so a node that differs from it differs from the other nodes.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Settings } from "../../platform/config/Config.ts"
 
-/** Above what a synchronized clock is off by, and below what nodes' clocks may differ by (30 seconds). */
+/** More than a synchronized clock differs by, and less than the clocks of nodes may differ by (30 seconds). */
 const differenceMillisMax = 5_000
 
 export class ClockCheck extends Context.Service<ClockCheck, { readonly pass: Effect.Effect<void> }>()(

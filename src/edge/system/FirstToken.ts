@@ -9,7 +9,7 @@ import { ApiKeys } from "../../vendor/apiKeys/ApiKeys.ts"
 export class FirstToken extends Context.Service<
   FirstToken,
   {
-    /** The token to show: none if an API key has been used, or the operator has chosen the token. */
+    /** The token to show; none if an API key has been used, or the operator chose the token. */
     readonly unused: Option.Option<Redacted.Redacted<string>>
   }
 >()("licensing/edge/system/FirstToken") {

@@ -1,7 +1,7 @@
 /**
- * Tells whether the service can handle requests. What needs the database is checked at most twice a second, however many probes
- * ask, and a check takes at most about a second; probes that come meanwhile wait for the same check. Shutdown and workers are
- * compared at each probe.
+ * Tells whether the service can handle requests. The database is checked at most twice a second, however many probes
+ * arrive, and a check takes at most about a second; probes share it. Shutdown and workers are
+ * checked at each probe.
  */
 import { Clock, Context, Effect, Fiber, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,16 +12,15 @@ import { Workers } from "../../platform/workers/Workers.ts"
 import type { Readiness as Report } from "./Api.ts"
 import { Shutdown } from "./Shutdown.ts"
 
-// A database that takes longer for `SELECT 1` serves no request in time.
+// A slower database serves no request in time.
 const timeout = "1 second"
 
-/** As long as a balancer's interval between probes: a database that is away is reported by the next probe. */
+/** No longer than a balancer's interval between probes, so that the next probe reports a lost database. */
 const keptNanos = 500_000_000n
 
 export class Readiness extends Context.Service<
   Readiness,
   {
-    /** The report if all checks succeed; otherwise a refusal whose detail lists the failed checks. */
     readonly check: Effect.Effect<Report, Refusal<"NOT_READY">>
   }
 >()("licensing/edge/system/Readiness") {
@@ -41,7 +40,7 @@ export class Readiness extends Context.Service<
       })
       const stored = yield* shared(
         failedOf({
-          // A standby, or a database that the operator made read-only, responds and takes no writes.
+          // A standby or read-only database responds, but takes no writes.
           database: Effect.map(
             sql<{ readonly writable: boolean }>`SELECT NOT current_setting('transaction_read_only')::bool AS writable`,
             ([row]) => row?.writable === true
@@ -69,7 +68,6 @@ export class Readiness extends Context.Service<
   )
 }
 
-/** The names of the checks that fail. */
 const failedOf = (checks: { readonly [name: string]: Effect.Effect<boolean, unknown> }) =>
   Effect.map(
     Effect.forEach(Object.entries(checks), ([name, check]) => Effect.map(succeeds(check), (ok) => (ok ? [] : [name])), {
@@ -78,7 +76,7 @@ const failedOf = (checks: { readonly [name: string]: Effect.Effect<boolean, unkn
     (failed) => failed.flat()
   )
 
-/** Shares the result of an effect for a while. It runs in the layer's scope: a probe that disconnects does not end it. */
+/** Runs in the layer's scope, so that a probe that disconnects does not interrupt it. */
 const shared = Effect.fnUntraced(function* <A>(check: Effect.Effect<A>) {
   const scope = yield* Effect.scope
   let last: { readonly begunNanos: bigint; readonly fiber: Fiber.Fiber<A> } | undefined
@@ -90,7 +88,6 @@ const shared = Effect.fnUntraced(function* <A>(check: Effect.Effect<A>) {
   })
 })
 
-/** Whether a check succeeds with true in time. */
 const succeeds = (check: Effect.Effect<boolean, unknown>): Effect.Effect<boolean> =>
   check.pipe(
     Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.succeed(false) }),

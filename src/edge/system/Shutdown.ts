@@ -4,15 +4,14 @@
  */
 import { Context, Effect, Layer } from "effect"
 
-// Long enough for a load balancer that polls the probe, short enough for a person who waits for the stop.
+// Long enough for a load balancer that polls the probe, short enough for an operator.
 const noticePeriod = "1 second"
 
 export class Shutdown extends Context.Service<
   Shutdown,
   {
-    /** Whether the service is stopping. Read for every response, so it is a plain property. */
+    /** A plain property, because every response reads it. */
     underway: boolean
-    /** Marks the service as stopping, and waits for the notice period. */
     readonly announce: Effect.Effect<void>
     /** Whether the listener keeps idle connections for the drain time. */
     readonly keepsIdle: boolean
@@ -20,7 +19,7 @@ export class Shutdown extends Context.Service<
 >()("licensing/edge/system/Shutdown") {
   static readonly layer = Layer.sync(Shutdown, () => make(Effect.sleep(noticePeriod), true))
 
-  /** Without the notice period and without waiting for idle connections: tests stop hundreds of services behind no load balancer. */
+  /** Tests stop hundreds of services without a load balancer, so this waits for nothing. */
   static readonly layerTest = Layer.sync(Shutdown, () => make(Effect.void, false))
 }
 

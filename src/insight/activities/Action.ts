@@ -4,7 +4,6 @@
  */
 import type { EventType } from "../../ledger/events/EventType.ts"
 
-/** The action of an event in the feed. */
 interface EventAction {
   readonly action: string
   /** The status of the call that recorded the event; absent for events that no call records. */
@@ -19,7 +18,7 @@ const changes = <const N extends string>(noun: N) =>
 
 const succeeded = (action: string, status = 200): EventAction => ({ action, status })
 
-/** The event of a refused activation. The refusal itself is not recorded a second time. */
+/** A refused activation has this event, so the refusal is not recorded again. */
 const refusedActivation = "license.activation_limit_reached"
 
 const eventActions: { readonly [K in EventType]: EventAction } = {
@@ -79,7 +78,6 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "signing_key.rotated": { action: "signing_key.rotate" }
 }
 
-/** The actions of refused runtime operations. */
 export const runtimeActions: { readonly [operation: string]: string } = {
   activate: "license.activate",
   validate: "license.validate",
@@ -92,7 +90,6 @@ export const runtimeActions: { readonly [operation: string]: string } = {
   checkin: "lease.check_in"
 }
 
-/** All actions in the feed. */
 export const actions: ReadonlyArray<string> = [
   ...new Set([...Object.values(eventActions).map(({ action }) => action), ...Object.values(runtimeActions)])
 ].sort()
@@ -103,7 +100,7 @@ export type ResultClass = (typeof resultClasses)[number]
 export const resultOf = (eventType: EventType): ResultClass =>
   eventType === refusedActivation ? "refused" : "succeeded"
 
-/** The action of an event. The system's own actions have no response, so no status. */
+/** The system's own actions have no response, so no status. */
 export const eventActionOf = (eventType: EventType, actorType: string): EventAction => {
   const { action, ...response } = eventActions[eventType]
   return actorType === "system" ? { action } : { action, ...response }
@@ -115,7 +112,6 @@ interface ActionFilter {
   readonly status_code?: number | undefined
 }
 
-/** The event types that match a filter, or undefined where all do. */
 export const matchingTypes = ({
   action,
   result_class,

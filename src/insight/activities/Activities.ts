@@ -1,6 +1,6 @@
 /**
- * Reads the feed. Events and refused calls are merged by their number, in bounded scans, so a page has a bounded cost even for
- * a filter that matches few rows. Where the scans end before the page is full, the next page continues there.
+ * Merges events and refused calls by their number, in bounded scans, so a page has a bounded cost even for
+ * a filter that matches few rows. If the scans end before the page is full, the next page continues there.
  */
 import { Context, Effect, Layer } from "effect"
 import { CurrentProducts } from "../../access/CurrentActor.ts"
@@ -12,9 +12,8 @@ import { scanEvents } from "./EventScan.ts"
 import { scanRefusals } from "./RefusalScan.ts"
 import { resourceIdsOf, scanPeriod, sequenceRanges } from "./ScanRange.ts"
 
-/** Rows that a scan reads of each of the two tables: a few milliseconds. */
+/** Reading this many rows of each table takes a few milliseconds. */
 const rowsMax = 1_500
-/** Scans for one page. */
 const scansMax = 50
 
 interface ActivityQuery extends ActivityFilter {
@@ -42,7 +41,7 @@ export class Activities extends Context.Service<
         const items: Array<Activity> = []
         let below = cursor
         for (let scans = 0; scans < scansMax && items.length <= limit && below !== 0; scans++) {
-          // The extra row only shows that there is a next page.
+          // The extra row shows whether there is a next page.
           const missing = limit + 1 - items.length
           // The first scan is short: most filters match most rows.
           const query = {
@@ -78,14 +77,12 @@ export class Activities extends Context.Service<
 
 const refuseContradictions = ({ from, result_class, status_code, to }: ActivityFilter) => {
   if (from !== undefined && to !== undefined && from >= to)
-    return Effect.fail(
-      refuse("INVALID_QUERY", "The period does not end after it begins: choose a from that is earlier than to.", "to")
-    )
+    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: choose a from that is earlier than to.", "to"))
   return status_code !== undefined && result_class !== undefined && status_code < 400 !== (result_class === "succeeded")
     ? Effect.fail(
         refuse(
           "INVALID_QUERY",
-          "No call has this status_code and this result_class: leave one of them out.",
+          "The status_code and the result_class exclude each other: leave one of them out.",
           "status_code"
         )
       )

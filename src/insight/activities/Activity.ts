@@ -12,7 +12,7 @@ import { actions, resultClasses } from "./Action.ts"
 
 const ActivityAction = Schema.Literals(actions).annotate({
   identifier: "ActivityAction",
-  description: "noun.verb: the same name for an action that succeeded and one that was refused."
+  description: "noun.verb: a succeeded and a refused action have the same name."
 })
 
 export const ActivitySource = Schema.Literals(["runtime", "management", "system"]).annotate({
@@ -23,7 +23,7 @@ export type ActivitySource = typeof ActivitySource.Type
 
 const ResultClass = Schema.Literals(resultClasses).annotate({
   identifier: "ActivityResultClass",
-  description: "How it ended."
+  description: "The result of the action."
 })
 
 const id = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))

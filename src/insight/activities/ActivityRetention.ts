@@ -2,13 +2,12 @@
  * Removes refused calls and validation counts past their retention, in bounded batches. The remaining activities keep their
  * numbers.
  */
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Settings } from "../../platform/config/Config.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
-import { exclusively } from "../../platform/workers/Exclusive.ts"
+import { exclusivelyUntilDone } from "../../platform/workers/Exclusive.ts"
 
-/** Rows in one statement. */
 const batchMax = 5_000
 const dayMillis = 86_400_000
 
@@ -41,12 +40,8 @@ export class ActivityRetention extends Context.Service<
         return removed.length
       })
 
-      const untilDone = Effect.fnUntraced(function* <E>(batch: Effect.Effect<number, E>) {
-        while (true) {
-          const removed = yield* exclusively(sql, "activity-retention")(batch)
-          if (Option.isNone(removed) || removed.value < batchMax) return
-        }
-      })
+      const untilDone = <E>(batch: Effect.Effect<number, E>) =>
+        exclusivelyUntilDone(sql, "activity-retention", batchMax, batch)
       const pass = Effect.andThen(untilDone(removeRefusals), untilDone(removeValidations))
       return ActivityRetention.of({ pass: Effect.withSpan(pass, "ActivityRetention.pass") })
     })

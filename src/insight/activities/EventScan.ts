@@ -9,20 +9,12 @@ import { Count, PositiveCount } from "../../contract/api/Int64.ts"
 import { eventColumns } from "../../ledger/events/Events.ts"
 import { type EventType, eventTypes } from "../../ledger/events/EventType.ts"
 import { isEventOf } from "../../ledger/events/OwnEvents.ts"
-import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
-import { decodeRows, equals } from "../../platform/postgres/queries/Sql.ts"
+import { columns } from "../../platform/postgres/driver/Parameters.ts"
+import { decodeRows, equals, within } from "../../platform/postgres/queries/Sql.ts"
 import { eventActionOf, matchingTypes, resultOf } from "./Action.ts"
 import { Activity, type ActivityFilter, type ActivitySource } from "./Activity.ts"
 import type { FeedQuery } from "./FeedQuery.ts"
-import {
-  candidates,
-  type KeyLookup,
-  rangesBelow,
-  type ScannedRow,
-  type ScanResult,
-  scanFinished,
-  scanResultOf
-} from "./FeedScan.ts"
+import { candidates, type KeyLookup, rangesBelow, type ScannedRow, scanFinished, scanResultOf } from "./FeedScan.ts"
 
 const table = {
   name: "events",
@@ -56,7 +48,6 @@ const decodeOffsets = decodeRows(
   Schema.Struct({ refusals: Schema.optionalKey(Count), next: Schema.optionalKey(Count) })
 )
 
-/** The last event whose number in the feed is below a number. */
 const lastEventBelow = (sql: SqlClient.SqlClient, below: number) =>
   Effect.map(
     decodeOffsets(sql`
@@ -68,7 +59,6 @@ const lastEventBelow = (sql: SqlClient.SqlClient, below: number) =>
     ([row]) => Math.min(below - 1 - (row?.refusals ?? 0), row?.next ?? Number.POSITIVE_INFINITY)
   )
 
-/** The newest events below a number that match the filter, out of at most `rowsMax` rows. */
 export const scanEvents = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { below, filter, limit, products, ranges, resourceIds, rowsMax }: FeedQuery
@@ -90,12 +80,10 @@ export const scanEvents = Effect.fnUntraced(function* (
     ) AS matching ON TRUE
     ORDER BY matching.event_sequence DESC`
   const { floor, rows } = scanResultOf(scanned, limit)
-  const events = yield* decodeEventRows(Effect.succeed(rows))
-  const result: ScanResult<Activity> = { floor, rows: events.map(activityOf) }
-  return result
+  return { floor, rows: (yield* decodeEventRows(Effect.succeed(rows))).map(activityOf) }
 })
 
-/** Lookups in the index that finds the fewest rows: of the events' resources, of their types, or of their actors. */
+/** Chooses the index that finds the fewest rows: by resource, by event type, or by actor. */
 const lookupsOf = (
   { source }: ActivityFilter,
   types: ReadonlyArray<EventType> | undefined,
@@ -114,7 +102,7 @@ const refusalsBefore = (sql: SqlClient.SqlClient, sequence: string) =>
   sql.literal(`coalesce((SELECT refusals_total FROM activity_offsets WHERE after_sequence < ${sequence}
     ORDER BY after_sequence DESC LIMIT 1), 0)`)
 
-/** The value of a column of the event's resource. A resource that was deleted since has none. */
+/** Null if the resource is deleted. */
 const resourceColumn = (column: string, tables: { readonly [resource: string]: string }) =>
   Object.entries(tables)
     .map(
@@ -159,15 +147,14 @@ const joinedEvents = (sql: SqlClient.SqlClient) =>
   ) AS l ON TRUE`)
 
 const matches = (sql: SqlClient.SqlClient, filter: ActivityFilter, types: ReadonlyArray<EventType> | undefined) => {
-  const { feature_code, from, request_id, source, status_code, to } = filter
+  const { feature_code, request_id, source, status_code } = filter
   return sql.and([
     equals(sql, { feature_code, request_id, ...Object.fromEntries(ids.map((name) => [name, filter[name]])) }),
     types === undefined ? sql`TRUE` : sql`event_type = ANY(${columns.text(types)}::text[])`,
     source === undefined ? sql`TRUE` : sql`actor_type = ANY(${columns.text(actorTypes[source])}::text[])`,
     // The system's own actions have no response, so no status.
     status_code === undefined ? sql`TRUE` : sql`actor_type <> 'system'`,
-    from === undefined ? sql`TRUE` : sql`occurred_at >= ${instant(from)}`,
-    to === undefined ? sql`TRUE` : sql`occurred_at < ${instant(to)}`
+    within(sql, "occurred_at", filter)
   ])
 }
 

@@ -3,13 +3,13 @@
  * numbers and events need no index on their time. Times follow sequence numbers only roughly, because each node has its own
  * clock and a rehearsal clock runs ahead. Newer events, which are in no recorded range yet, are scanned row by row.
  */
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { exclusively } from "../../platform/workers/Exclusive.ts"
+import { exclusivelyUntilDone } from "../../platform/workers/Exclusive.ts"
 
-/** Events in a span, and the most events that wait for one. Events are never deleted, so spans are not either. */
+/** Up to this many of the newest events have no span yet. Events are never deleted, so spans are not either. */
 const spanEvents = 4_096
-/** Spans in one transaction: a fraction of a second. */
+/** Writing this many spans takes a fraction of a second. */
 const batchMax = 64
 
 export class EventTimeIndex extends Context.Service<EventTimeIndex, { readonly pass: Effect.Effect<void, unknown> }>()(
@@ -39,12 +39,7 @@ export class EventTimeIndex extends Context.Service<EventTimeIndex, { readonly p
         return written.length
       })
 
-      const pass = Effect.gen(function* () {
-        while (true) {
-          const written = yield* exclusively(sql, "event-spans")(batch)
-          if (Option.isNone(written) || written.value < batchMax) return
-        }
-      })
+      const pass = exclusivelyUntilDone(sql, "event-spans", batchMax, batch)
       return EventTimeIndex.of({ pass: Effect.withSpan(pass, "EventTimeIndex.pass") })
     })
   )

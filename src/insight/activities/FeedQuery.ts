@@ -1,4 +1,3 @@
-/** The query of one step through the feed. */
 import type { ProductIds } from "../../access/CurrentActor.ts"
 import type { ActivityFilter } from "./Activity.ts"
 import type { SequenceRange } from "./ScanRange.ts"
@@ -6,11 +5,11 @@ import type { SequenceRange } from "./ScanRange.ts"
 export interface FeedQuery {
   readonly filter: ActivityFilter
   readonly products: ProductIds
-  /** The resource ids of events that match the filter, where they are few. */
+  /** The resource ids of matching events; undefined if there are too many. */
   readonly resourceIds: ReadonlyArray<string> | undefined
   /** The ranges that contain the events of the filter's period. */
   readonly ranges: ReadonlyArray<SequenceRange>
-  /** Only activities below this number; undefined: from the newest on. */
+  /** Only activities below this number; undefined: starts with the newest. */
   readonly below: number | undefined
   /** The most rows that a scan reads. */
   readonly rowsMax: number

@@ -1,13 +1,13 @@
 /**
  * One bounded scan of a table of the feed, from a position downwards: it reads a limited number of rows by an index and checks
- * each against the filter. The result contains the position down to which it is complete. So the rows of two tables can be
+ * each against the filter. The result contains the position down to which it is complete, so the rows of two tables can be
  * merged, and a next scan can continue there.
  */
-import type { SqlClient, Statement } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
+import { unionAll } from "../../platform/postgres/queries/Sql.ts"
 import type { SequenceRange } from "./ScanRange.ts"
 
-/** A table with numbered rows, and the columns that a scan reads. */
 export interface Table {
   readonly name: string
   readonly sequenceColumn: string
@@ -16,15 +16,14 @@ export interface Table {
   readonly rowWith: (number: string) => string
 }
 
-/** Rows by the value of an indexed column. */
 export interface KeyLookup {
   readonly column: string
   readonly keys: ReadonlyArray<string>
   /** The condition of a partial index. */
   readonly condition?: string
   /**
-   * The column has few values, some of them rare. Then the scan reads the sequence numbers first, from the index on column and
-   * number. For whole rows the planner would rather walk the table by number, in search of a value that may not exist.
+   * The column has few values, some of them rare. The scan then reads the sequence numbers first, from the index on column and
+   * number. To read whole rows, the planner would scan the table by number, for a value that may not exist.
    */
   readonly fewValues?: boolean
 }
@@ -33,11 +32,10 @@ export interface KeyLookup {
 export interface ScanTarget {
   readonly lookups: ReadonlyArray<KeyLookup> | undefined
   readonly ranges: ReadonlyArray<SequenceRange>
-  /** The most rows that the scan reads in all. */
   readonly rowsMax: number
 }
 
-/** The rows of a scan, which is complete down to `floor` inclusive; 0: no rows are left below. */
+/** The scan is complete down to `floor` (inclusive); 0: no rows are left below. */
 export interface ScanResult<A> {
   readonly rows: ReadonlyArray<A>
   readonly floor: number
@@ -45,7 +43,6 @@ export interface ScanResult<A> {
 
 export const scanFinished: ScanResult<never> = { rows: [], floor: 0 }
 
-/** The parts of the ranges up to a number; undefined: all of them. */
 export const rangesBelow = (
   ranges: ReadonlyArray<SequenceRange>,
   last: number | undefined
@@ -90,7 +87,7 @@ export const candidates = (sql: SqlClient.SqlClient, table: Table, { lookups, ra
           FROM unnest(${columns.text(lookup.keys)}::text[]) AS wanted (key) ${matches(range, lookup)})`
   )
   return sql`
-    candidates AS MATERIALIZED (${union(sql, selects)}),
+    candidates AS MATERIALIZED (${unionAll(sql, selects)}),
     scanned AS (
       SELECT max(lowest) AS floor
       FROM (SELECT min(${number}) AS lowest, count(*) AS returned FROM candidates GROUP BY part) AS parts
@@ -98,16 +95,13 @@ export const candidates = (sql: SqlClient.SqlClient, table: Table, { lookups, ra
     )`
 }
 
-const union = (sql: SqlClient.SqlClient, [first, ...others]: ReadonlyArray<Statement.Fragment>): Statement.Fragment =>
-  others.reduce((all, one) => sql`${all} UNION ALL ${one}`, first!)
-
-/** A row of a scan's statement: each has the floor. Without matching rows there is one row with nothing but the floor. */
+/** Every row has the floor. If no row matches, there is one row with only the floor. */
 export interface ScannedRow {
   readonly floor: number | null
   readonly sequence: number | null
 }
 
-/** A scan that reached its limit of rows is complete down to the last one only. */
+/** A scan that reached its limit is complete only down to its last row. */
 export const scanResultOf = <A extends ScannedRow>(scanned: ReadonlyArray<A>, limit: number): ScanResult<A> => {
   const rows = scanned.filter(({ sequence }) => sequence !== null)
   return { rows, floor: rows.length < limit ? (scanned[0]?.floor ?? 0) : rows.at(-1)!.sequence! }

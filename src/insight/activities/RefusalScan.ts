@@ -1,20 +1,10 @@
-/** Scans the refused runtime calls of the feed. */
 import { Effect, Schema, Struct } from "effect"
 import type { SqlClient } from "effect/sql"
 import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
-import { instant } from "../../platform/postgres/driver/Parameters.ts"
-import { decodeRows, equals } from "../../platform/postgres/queries/Sql.ts"
+import { decodeRows, equals, within } from "../../platform/postgres/queries/Sql.ts"
 import { Activity, type ActivityFilter } from "./Activity.ts"
 import type { FeedQuery } from "./FeedQuery.ts"
-import {
-  candidates,
-  type KeyLookup,
-  rangesBelow,
-  type ScannedRow,
-  type ScanResult,
-  scanFinished,
-  scanResultOf
-} from "./FeedScan.ts"
+import { candidates, type KeyLookup, rangesBelow, type ScannedRow, scanFinished, scanResultOf } from "./FeedScan.ts"
 
 const refusalColumns =
   "activity_sequence, occurred_at, action, license_id, device_id, feature_code, code, status_code, request_id, ip_address"
@@ -33,7 +23,6 @@ const RefusalRow = Schema.Struct({
 })
 const decodeRefusals = decodeRows(RefusalRow)
 
-/** The newest refusals below a number that match the filter, out of at most `rowsMax` rows. */
 export const scanRefusals = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { below, filter, limit, products, resourceIds, rowsMax }: FeedQuery
@@ -52,9 +41,7 @@ export const scanRefusals = Effect.fnUntraced(function* (
     ) AS matching ON TRUE
     ORDER BY matching.sequence DESC`
   const { floor, rows } = scanResultOf(scanned, limit)
-  const refusals = yield* decodeRefusals(Effect.succeed(rows))
-  const result: ScanResult<Activity> = { floor, rows: refusals.map(activityOf) }
-  return result
+  return { floor, rows: (yield* decodeRefusals(Effect.succeed(rows))).map(activityOf) }
 })
 
 const lookupsOf = (
@@ -75,13 +62,12 @@ const joined = (sql: SqlClient.SqlClient) =>
   ) AS l ON TRUE`)
 
 const matches = (sql: SqlClient.SqlClient, filter: ActivityFilter) => {
-  const { action, device_id, feature_code, from, license_id, request_id, status_code, to } = filter
+  const { action, device_id, feature_code, license_id, request_id, status_code } = filter
   return sql.and([
     equals(sql, { action, license_id, device_id, feature_code, request_id }),
     equals(sql, Object.fromEntries(licenseColumns.map((name) => [name, filter[name]]))),
     status_code === undefined ? sql`TRUE` : sql`status_code = ${status_code}`,
-    from === undefined ? sql`TRUE` : sql`occurred_at >= ${instant(from)}`,
-    to === undefined ? sql`TRUE` : sql`occurred_at < ${instant(to)}`
+    within(sql, "occurred_at", filter)
   ])
 }
 

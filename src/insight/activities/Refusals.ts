@@ -17,14 +17,14 @@ import { refusalsDropped } from "../../platform/telemetry/Metrics.ts"
 import { makeBufferedWriter } from "../../platform/workers/BufferedWriter.ts"
 import { runtimeActions } from "./Action.ts"
 
-/** Refusals in memory: about 10 MB. More within a second come from a fault or an attack. */
+/** About 10 MB. More refusals within a second are a fault or an attack. */
 const bufferMax = 10_000
-/** The buffer size that starts a pass ahead of schedule. */
+/** A buffer of this size starts a pass ahead of schedule. */
 const bufferLarge = 2_000
-/** Rows of a transaction, which blocks all other sequence numbers until its commit. */
+/** A transaction blocks all other sequence numbers until its commit. */
 const batchMax = 1_000
 
-/** A caller's feature code is recorded only if it has the form of one. */
+/** Texts from callers are recorded only if they have the form of a feature code. */
 const featureCodePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 interface BufferedRefusal {
@@ -40,7 +40,6 @@ export class Refusals extends Context.Service<
   {
     /** Buffers a refused request if it belongs in the feed. Runs for each refusal, so it is a plain function. */
     note(context: RequestContext, code: Code, now: number): void
-    /** Writes the buffer. */
     readonly pass: Effect.Effect<void, unknown>
     /** Runs the given pass each time the buffer is large. */
     passWhenLarge(pass: Effect.Effect<void>): Effect.Effect<never>
@@ -54,7 +53,7 @@ export class Refusals extends Context.Service<
       const metrics = yield* Effect.context<never>()
       const large = yield* Latch.make(false)
       const buffer: Array<BufferedRefusal> = []
-      // How many of them the running pass still has to write.
+      // The running pass writes no refusals that arrive later.
       let due = 0
 
       const note = (context: RequestContext, code: Code, now: number): void => {
@@ -90,7 +89,7 @@ export class Refusals extends Context.Service<
 
 const callsOf = (batch: ReadonlyArray<BufferedRefusal>) => batch.map(({ call }) => call)
 
-/** The devices that the calls named, if their licenses have them. Read before any lock is taken. */
+/** Reads the devices of the calls before any lock is taken. */
 const devicesOf = (sql: SqlClient.SqlClient, batch: ReadonlyArray<BufferedRefusal>) => {
   const calls = callsOf(batch)
   return Effect.map(

@@ -9,10 +9,10 @@ import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { decodeRows } from "../../platform/postgres/queries/Sql.ts"
 import type { ActivityFilter } from "./Activity.ts"
 
-/** Resources that are looked up one by one; for more, the feed itself is scanned. */
+/** If a filter matches more resources, the feed is scanned instead of looking up each resource. */
 const resourcesMax = 200
 
-/** Event sequence numbers, both ends included; the newest range has no end. */
+/** Sequence numbers of events, both ends inclusive; the newest range has no end. */
 export interface SequenceRange {
   readonly from: number
   readonly to: number | undefined
@@ -27,7 +27,7 @@ const decodeBounds = decodeRows(
   })
 )
 
-/** The resource ids of events that match the filter; undefined where they are too many or the filter names no resource. */
+/** Undefined if there are too many resources, or the filter names none. */
 export const resourceIdsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filter: ActivityFilter) {
   const { customer_id, device_id, license_id, order_id, subscription_id } = filter
   if (license_id !== undefined) return [license_id]
@@ -58,7 +58,7 @@ interface Period {
   readonly to?: number
 }
 
-/** The ranges that contain the events of a period, newest first. Without a period one range contains all events. */
+/** The ranges that contain the events of a period, newest first. */
 export const sequenceRanges = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, period: Period) {
   const { from, to } = period
   if (from === undefined && to === undefined) return [{ from: 1, to: undefined }]
@@ -77,12 +77,11 @@ const overlaps = (sql: SqlClient.SqlClient, { from, to }: Period) =>
     to === undefined ? sql`TRUE` : sql`first_at < ${instant(to)}`
   ])
 
-/** Crockford's alphabet: a character's index is its value. */
 const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 const ownRequestId = /^req_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 const hourMillis = 3_600_000
 
-/** The filter's period, or the hours around the time that the service generated the filter's request id. */
+/** A generated request id contains its time, so only the hours around it are scanned. */
 export const scanPeriod = ({ from, request_id, to }: ActivityFilter): Period => {
   if (request_id === undefined || !ownRequestId.test(request_id)) {
     return { ...(from === undefined ? undefined : { from }), ...(to === undefined ? undefined : { to }) }

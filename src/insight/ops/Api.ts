@@ -1,4 +1,3 @@
-/** The operations for operators. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Idempotency } from "../../access/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../access/Management.ts"

@@ -7,14 +7,15 @@ import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import type { LicenseStatus } from "../../licensing/model/License.ts"
 import { clockLag, endsAfter } from "../../licensing/rows/LicenseRows.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import { unionAll } from "../../platform/postgres/queries/Sql.ts"
 
-/** Three passes of the worker, so that a reader waits for a count only if no worker runs. */
+/** Three passes of the worker: a reader counts itself only if no worker runs. */
 const ageMillisMax = 180_000
 
 export interface Counts {
   /** By `table.status`, or by table if its rows have no status, as of the last count. Zero counts may be absent. */
   readonly rows: ReadonlyMap<string, number>
-  /** Current, like the event sequence: both are read from few entries of an index. */
+  /** Current, as is the event sequence: both are read from few index entries. */
   readonly leasesLive: number
   readonly eventSequence: number
 }
@@ -35,7 +36,7 @@ export class OpsCounts extends Context.Service<
   {
     /** Licenses are counted under the status that applies at this time, before and after a sweep has stored it. */
     readonly read: Effect.Effect<Counts>
-    /** Counts the rows for the readers of the next minute. The pass of a worker. */
+    /** The worker's pass. */
     readonly count: Effect.Effect<void, SqlError.SqlError>
   }
 >()("licensing/insight/ops/OpsCounts") {
@@ -57,7 +58,7 @@ export class OpsCounts extends Context.Service<
       })
 
       const read = Effect.fn("OpsCounts.read")(function* () {
-        // The second check is for readers that waited for the count of another reader.
+        // The second check serves readers that waited for another reader's count.
         const rows =
           (yield* current) ??
           (yield* exclusive(Effect.flatMap(current, (rows) => (rows ? Effect.succeed(rows) : count))))
@@ -74,13 +75,13 @@ export class OpsCounts extends Context.Service<
 }
 
 /**
- * All counts in one snapshot. Reads a whole index of license states and the whole table of devices: 0.15 s and 0.4 s of the
+ * Counts in one snapshot. Reads a whole index of license states and the whole table of devices: 0.15 s and 0.4 s of the
  * server's CPU for a million rows each.
  */
 const countRows = Effect.fnUntraced(
   function* (sql: SqlClient.SqlClient, now: number) {
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
-    // No request waits for it: parallel workers would only take CPU time from requests.
+    // Parallel workers would take CPU time from requests, and no request waits for this count.
     yield* sql`SET LOCAL max_parallel_workers_per_gather = 0`
     const stored = yield* Effect.all(storedCounts(sql))
     const changes = yield* clockChanges(sql, now)
@@ -96,7 +97,7 @@ const countRows = Effect.fnUntraced(
   (counting, sql) => sql.withTransaction(counting)
 )
 
-/** One statement for each large table: the time limit applies to each statement. */
+/** The time limit applies to each statement, so each large table has its own. */
 export const storedCounts = (sql: SqlClient.SqlClient): ReadonlyArray<Statement.Statement<NamedCount>> => [
   sql`SELECT 'licenses.' || status AS name, count(*) AS count FROM license_states GROUP BY status`,
   sql`SELECT 'devices.' || status AS name, count(*) AS count FROM devices GROUP BY status`,
@@ -104,11 +105,11 @@ export const storedCounts = (sql: SqlClient.SqlClient): ReadonlyArray<Statement.
 ]
 
 /**
- * Counts licenses whose stored status is out of date because no sweep has updated them yet. Finds them policy by policy as ranges
+ * Counts licenses whose stored status is out of date because no sweep has updated them. Finds them per policy as ranges
  * of the index that the sweep uses.
  */
 export const clockChanges = (sql: SqlClient.SqlClient, now: number) => {
-  // The same expression as in the index, so that the plan uses that index.
+  // Must equal the expression in the index, so that the plan uses the index.
   const expiry = sql.literal("(s.expires_at AT TIME ZONE 'UTC')")
   const range = (was: LicenseStatus, is: LicenseStatus, condition: Statement.Fragment) => sql`
     SELECT ${was}::text AS was, ${is}::text AS "is", count(*) AS count FROM license_states s
@@ -124,13 +125,12 @@ export const clockChanges = (sql: SqlClient.SqlClient, now: number) => {
     range("expired", "active", sql`${expiry} > ${at} + ${lag}`),
     range("expired", "grace_period", sql`${expiry} <= ${at} + ${lag} AND ${expiry} > ${graceBegan} + ${lag}`)
   ]
-  const union = ranges.slice(1).reduce((all, one) => sql`${all} UNION ALL ${one}`, ranges[0]!)
   return sql<ClockChanges>`
-    SELECT was, "is", sum(count)::bigint AS count FROM policies p CROSS JOIN LATERAL (${union}) AS changes
+    SELECT was, "is", sum(count)::bigint AS count FROM policies p CROSS JOIN LATERAL (${unionAll(sql, ranges)}) AS changes
     WHERE count > 0 GROUP BY was, "is"`
 }
 
-/** Leases stored as live, minus those that have expired, which are found with the sweep's index. */
+/** Subtracts expired leases that are still stored as live; the sweep's index finds them. */
 export const currentNumbers = (sql: SqlClient.SqlClient, now: number) => sql<{
   readonly leases_live: number
   readonly event_sequence: number

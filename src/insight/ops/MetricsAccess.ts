@@ -1,4 +1,3 @@
-/** Access to the metrics: open to every caller, or only with the metrics token of the settings. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { authorizationHeader } from "../../access/AuthorizationHeader.ts"
@@ -42,8 +41,8 @@ const denial = (request: HttpServerRequest.HttpServerRequest, expected: Buffer):
   }
   return hashOf(credential).equals(expected)
     ? undefined
-    : refuse("TOKEN_INVALID", "This is not the metrics token: use the one that the service was started with.")
+    : refuse("TOKEN_INVALID", "The metrics token is wrong: use the one from the service's settings.")
 }
 
-// Comparing digests leaks nothing about the token through timing.
+// Comparing digests leaks nothing about the token by timing.
 const hashOf = (token: string): Buffer => Buffer.from(sha256(Buffer.from(token, "latin1")))

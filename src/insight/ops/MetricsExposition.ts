@@ -50,7 +50,7 @@ export class Exposition extends Context.Service<
 
 type Registry = Context.Context<never>
 
-/** Exposed from the start with 0: an alert sees no increase in a counter that appears with its first failure. */
+/** These start at 0: an alert sees no increase in a counter that first appears with its first failure. */
 const initiallyZero = [
   Metrics.refusalsDropped,
   Metrics.validationsUncounted,
@@ -152,7 +152,7 @@ const databaseNumbers = Effect.fnUntraced(function* (registry: Registry) {
   })
 })
 
-/** The oldest due item of each queue, which is the first entry of an index or one of few entries, and the deliveries. */
+/** The oldest due item of a queue is the first entry of an index, or one of few entries. */
 const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, registry: Registry) {
   const now = yield* Clock.currentTimeMillis
   const [row] = yield* decodeQueues(sql`

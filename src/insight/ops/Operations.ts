@@ -1,4 +1,3 @@
-/** The operator's view: counts of records, the statuses of the workers, recent errors. */
 import { Context, Effect, Layer, Option } from "effect"
 import { Workers } from "../../platform/workers/Workers.ts"
 import { OpsCounts } from "./Counts.ts"
@@ -47,7 +46,6 @@ export class Operations extends Context.Service<
   )
 }
 
-/** A table's counts by status, with their total. */
 const totals = <Fields extends { readonly [name: string]: unknown }>(
   rows: ReadonlyMap<string, number>,
   table: string,

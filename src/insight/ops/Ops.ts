@@ -1,4 +1,4 @@
-/** The schemas of the operations for operators. All statuses are present: one without licenses has a zero. */
+/** Operator schemas. All statuses are present, with 0 if no record has the status. */
 import { Schema } from "effect"
 import { statuses } from "../../contract/api/ErrorCode.ts"
 import { Count } from "../../contract/api/Int64.ts"
@@ -10,7 +10,7 @@ const byStatus = <S extends string>(...names: ReadonlyArray<S>) =>
   Schema.Struct({
     total: Count,
     ...(Object.fromEntries(
-      names.map((name) => [name, Count.annotate({ description: `How many have the status ${name}.` })])
+      names.map((name) => [name, Count.annotate({ description: `The number with the status ${name}.` })])
     ) as { readonly [K in S]: typeof Count })
   })
 
@@ -30,19 +30,19 @@ const WorkerState = Schema.Struct({
 export const OpsSummary = Schema.Struct({
   licenses: byStatus(...LicenseStatus.literals).annotate({
     description:
-      "By the status at this moment, also where the stored one is not updated yet. Each node counts licenses, devices, products and customers once a minute."
+      "By the current status, even if the stored status is not updated yet. Each node counts licenses, devices, products and customers once a minute."
   }),
   devices: byStatus(...DeviceStatus.literals).annotate({ description: "The devices by status." }),
-  leases: Schema.Struct({ live: Count.annotate({ description: "How many are live." }) }).annotate({
+  leases: Schema.Struct({ live: Count.annotate({ description: "The number of live leases." }) }).annotate({
     description: "The floating leases."
   }),
-  products: Count.annotate({ description: "How many products there are." }),
-  customers: Count.annotate({ description: "How many customers there are." }),
+  products: Count.annotate({ description: "The number of products." }),
+  customers: Count.annotate({ description: "The number of customers." }),
   event_sequence: Count.annotate({ description: "Sequence number of the newest event." }),
   workers: Schema.Array(WorkerState).annotate({ description: "The workers of the node that responds." })
 }).annotate({
   identifier: "OpsSummary",
-  description: "How many records there are, and how the background workers are."
+  description: "The number of records, and the state of the background workers."
 })
 export type OpsSummary = typeof OpsSummary.Type
 

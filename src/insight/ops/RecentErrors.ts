@@ -5,20 +5,18 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 
-/** Stored failures: enough to see a pattern, too few to matter in memory. */
+/** Enough to see a pattern, and little memory. */
 const recentMax = 100
 
-/** A request that the service failed to answer. */
 export interface RecentError {
   readonly request_id: string
   readonly occurred_at: number
   readonly method: string
-  /** The template, absent where the request failed before its route was found. */
+  /** The path template; absent if the request failed before its route was found. */
   readonly route?: string
   readonly code: Code
 }
 
-/** A refused request. */
 interface Refused {
   readonly request_id: string
   readonly occurred_at: number

@@ -1,4 +1,3 @@
-/** The API of usage reports and their exports. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Idempotency } from "../../access/idempotency/Idempotency.ts"

@@ -28,7 +28,7 @@ import { settlement } from "./usage/Settlement.ts"
 import { usageLedger } from "./usage/UsageLedger.ts"
 import { usageSummary } from "./usage/UsageSummary.ts"
 
-/** Rows of an answer. Larger reports need an export. */
+/** Larger reports need an export. */
 const rowsMax = 10_000
 
 interface SequencePage {
@@ -54,7 +54,6 @@ export class Reports extends Context.Service<
       const primary = yield* SqlClient.SqlClient
       const { snapshot, sql } = yield* ReportsDatabase
 
-      /** What the token of the request reaches. */
       const ofToken = Effect.map(CurrentProducts, (products): OfToken => (products === undefined ? {} : { products }))
 
       return Reports.of({

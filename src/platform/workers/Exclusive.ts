@@ -89,3 +89,18 @@ export const untilDone = <E, R>(
       if (Option.isNone(result) || result.value.found < size || result.value.done === 0) return
     }
   })
+
+/** Repeats an exclusive transaction, which returns its number of rows, until fewer than `size` are left. */
+export const exclusivelyUntilDone = <E, R>(
+  sql: SqlClient.SqlClient,
+  name: string,
+  size: number,
+  batch: Effect.Effect<number, E, R>
+) =>
+  untilDone(
+    size,
+    Effect.map(
+      exclusively(sql, name)(batch),
+      Option.map((done) => ({ found: done, done }))
+    )
+  )

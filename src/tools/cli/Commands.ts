@@ -60,7 +60,7 @@ const masterKey = Command.make("master-key").pipe(
       Effect.andThen(Effect.provide(prepareNextKey, settings), asOperator(rotateMasterKeys(flags)))
     ).pipe(
       Command.withDescription(
-        "Encrypt all secrets with LICENSING_MASTER_KEY_NEXT, which must be set on every node first; if the master key is a file, with a new key file."
+        "Encrypt all secrets with LICENSING_MASTER_KEY_NEXT, which must be set on every node first. If the master key is a file, create a new key file instead."
       ),
       example("master-key rotate", "The second of the four steps in docs/SECURITY.md")
     )
@@ -115,7 +115,7 @@ const licenses = Command.make("licenses").pipe(
       example("licenses suspend lic_01JD3QK8Z5YV0W9T4N7R2M6XBC", "Takes effect at once on every node")
     ),
     Command.make("reinstate", licenseFlags, (flags) => asOperator(reinstateLicense(flags))).pipe(
-      Command.withDescription("Take a suspension back."),
+      Command.withDescription("End a suspension."),
       example(
         "licenses reinstate lic_01JD3QK8Z5YV0W9T4N7R2M6XBC",
         "The state is then active, grace_period or expired, by its dates"
@@ -143,7 +143,7 @@ const webhooks = Command.make("webhooks").pipe(
 
 const migration = Command.make("migrate", migrateFlags, migrate).pipe(
   Command.withDescription(
-    "Bring the database to the schema of this version, and end. Every start of a node does it, too."
+    "Migrate the database to the schema of this version, and exit. Every start of a node does this, too."
   ),
   Command.withExamples([
     { command: "licensing migrate", description: "Before the nodes of the new version start" },
@@ -153,7 +153,7 @@ const migration = Command.make("migrate", migrateFlags, migrate).pipe(
 
 const examination = Command.make("doctor", jsonFlag, doctor).pipe(
   Command.withDescription(
-    "Check settings, database, keys, workers, disk and clock, and say what to do. Exit code 0: all ok, 1: warnings, 2: failures."
+    "Check settings, database, keys, workers, disk and clock, and print what to do. Exit code 0: all ok, 1: warnings, 2: failures."
   ),
   example("doctor", "With the settings and the user of the service")
 )
@@ -181,7 +181,7 @@ const contract = Command.make("openapi", jsonFlag, printOpenApi).pipe(
 
 const assistant = Command.make("mcp", mcpFlags, mcp).pipe(
   Command.withDescription(
-    "Serve the management operations to an assistant, over standard input and output (Model Context Protocol). LICENSING_TOKEN holds an API token: its scopes decide which operations are offered."
+    "Serve the management operations to an assistant, over standard input and output (Model Context Protocol). LICENSING_TOKEN is an API token: its scopes decide which operations are offered."
   ),
   Command.withExamples([
     {
@@ -194,16 +194,16 @@ const assistant = Command.make("mcp", mcpFlags, mcp).pipe(
 
 const exporting = Command.make("export", exportFlags, (flags) => asOperatorWithoutKeys(exportRecords(flags))).pipe(
   Command.withDescription(
-    "Write all records to a file of JSON lines, as one snapshot, while the service runs. docs/OPERATIONS.md lists what stays behind."
+    "Write all records to a file of JSON lines, as one snapshot, while the service runs. docs/OPERATIONS.md lists what is not exported."
   ),
   example("export licenses.jsonl", "The file contains personal data: only its owner can read it")
 )
 
 const importing = Command.make("import").pipe(
-  Command.withDescription("Bring records in, while the service runs. What exists already is never changed."),
+  Command.withDescription("Import records while the service runs. Existing records are never changed."),
   Command.withSubcommands([
     Command.make("file", importFileFlags, (flags) => asOperatorWithoutKeys(importExport(flags))).pipe(
-      Command.withDescription("Import a file of `licensing export`. It can be repeated after an interruption."),
+      Command.withDescription("Import a file of `licensing export`. Repeat it after an interruption."),
       Command.withExamples([
         { command: "licensing import file licenses.jsonl --dry-run", description: "What would be imported" },
         { command: "licensing import file licenses.jsonl", description: "With the master key of the exporting service" }
@@ -228,7 +228,6 @@ const importing = Command.make("import").pipe(
   ])
 )
 
-/** All of them but `serve`, in the order of the help. */
 export const commands = [
   migration,
   examination,

@@ -14,14 +14,12 @@ interface Flags {
   readonly json: boolean
 }
 
-/** Prints `<kid> <status> <created_at>` for each key. */
 export const listKeys = Effect.fnUntraced(function* ({ json }: Flags) {
   const keys = yield* (yield* KeyRing).published
   const lines = keys.map(({ created_at, kid, status }) => `${kid} ${status.padEnd(7)} ${formatTimestamp(created_at)}`)
   yield* print(json, encode(keys), lines)
 })
 
-/** Creates a new active key and prints its kid. */
 export const rotateKey = Effect.fnUntraced(function* ({ json }: Flags) {
   const keyRing = yield* KeyRing
   const events = yield* EventLog

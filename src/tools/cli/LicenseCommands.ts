@@ -1,6 +1,6 @@
 /**
- * The commands for licenses: support looks one up and blocks it, or frees a device's slot, without an API token. A change is a
- * command to the license's actor in this process, as on any node: its fence, its event and the other nodes' caches are the same.
+ * Commands for support without an API token: find, suspend and reinstate licenses, free a device's slot. A change is a
+ * command to the license's actor in this process, with the same fence and events as on any node.
  * No command prints a license key, a fingerprint or a container's ids.
  */
 import { Console, Effect, Layer, Option, Schema } from "effect"
@@ -56,7 +56,7 @@ const encodeFeature = Schema.encodeSync(LicenseFeature)
 const encodeDevice = Schema.encodeSync(Device)
 
 const isId = (text: string) => text.startsWith("lic_")
-/** A license by its id. Any other text may be a license key, so no message repeats it. */
+/** Any other text may be a license key, so no message repeats it. */
 const getLicense = Effect.fnUntraced(function* (id: string) {
   if (isId(id)) return yield* (yield* Licenses).get(id)
   return yield* new CommandEnded({
@@ -73,12 +73,11 @@ interface FindFlags {
   readonly json: boolean
 }
 
-/** Prints the licenses that match, the newest first; exit code 1 if there are none. */
 export const findLicenses = Effect.fnUntraced(function* ({ json, limit, text }: FindFlags) {
   if (Option.isSome(LicenseKey.parse(text))) {
     return yield* new CommandEnded({
       exitCode: 2,
-      message: "This is a whole license key, which does not belong on a command line: give its last four characters."
+      message: "This is a whole license key: give only its last four characters, because others can read command lines."
     })
   }
   const licenses = yield* Licenses
@@ -102,7 +101,8 @@ export const findLicenses = Effect.fnUntraced(function* ({ json, limit, text }: 
   if (found.length === 0) {
     return yield* new CommandEnded({ exitCode: 1, message: "No license matches: try a part of the name or email." })
   }
-  if (found.length === limit) yield* Console.error(`The first ${limit} are shown: give more of the text, or --limit.`)
+  if (found.length === limit)
+    yield* Console.error(`Only the first ${limit} are shown: give a longer text, or raise --limit.`)
 }, Effect.provide(services))
 
 const rowOf = (license: License) => [
@@ -123,7 +123,6 @@ interface LicenseFlags {
   readonly json: boolean
 }
 
-/** Prints a license with its features and its devices. */
 export const showLicense = Effect.fnUntraced(function* ({ json, licenseId }: LicenseFlags) {
   const licenses = yield* Licenses
   const license = yield* getLicense(licenseId)
@@ -168,7 +167,7 @@ const deviceRow = (device: Device) => [
   `seen ${formatTimestamp(device.last_seen_at)}`
 ]
 
-/** A device without what identifies the machine: support needs the id. */
+/** Without the data that identifies the machine: support needs the id. */
 const withoutBinding = (device: Device) => {
   const { binding_key: _, fingerprint: __, container_id: ___, ip_address: ____, ...shown } = encodeDevice(device)
   const { cluster_id: _____, namespace: ______, pod_name: _______, ...rest } = shown
@@ -178,13 +177,11 @@ const withoutBinding = (device: Device) => {
 const printStatus = (json: boolean, license: License) =>
   print(json, encodeLicense(license), [`${license.id} ${license.status}`])
 
-/** Suspends a license: the runtime refuses it, its floating seats end, its devices stay. */
 export const suspendLicense = Effect.fnUntraced(function* ({ json, licenseId }: LicenseFlags) {
   yield* getLicense(licenseId)
   yield* printStatus(json, yield* (yield* Licenses).suspend(licenseId))
 }, Effect.provide(services))
 
-/** Takes a suspension back. */
 export const reinstateLicense = Effect.fnUntraced(function* ({ json, licenseId }: LicenseFlags) {
   yield* getLicense(licenseId)
   yield* printStatus(json, yield* (yield* Licenses).reinstate(licenseId))
@@ -194,7 +191,6 @@ interface ResetDeviceFlags extends LicenseFlags {
   readonly deviceId: string
 }
 
-/** Frees the slot of a device, which may be activated again. */
 export const resetDevice = Effect.fnUntraced(function* ({ deviceId, json, licenseId }: ResetDeviceFlags) {
   yield* getLicense(licenseId)
   const device = yield* (yield* Devices).reset(licenseId, deviceId)

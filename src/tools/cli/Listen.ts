@@ -1,4 +1,4 @@
-/** A webhook receiver for development: verifies deliveries and prints them. It needs no database and no settings. */
+/** A webhook receiver for development: verifies and prints deliveries. It needs no database and no settings. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Clock, Console, Effect, Layer, Option, Redacted, Schema } from "effect"
@@ -55,7 +55,6 @@ const readRequest = Effect.gen(function* () {
   return { headers: request.headers, body, text: new TextDecoder().decode(body) }
 })
 
-/** As text, or as one line of JSON. */
 const show = (json: boolean, delivery: Readonly<Record<string, unknown>>, text: string) =>
   Console.log(json ? JSON.stringify(delivery) : `${text}\n`)
 

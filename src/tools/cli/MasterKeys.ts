@@ -1,7 +1,7 @@
 /**
  * The command that rotates the master key. If the key is a setting, the operator first adds the next key to the settings of
  * every node, then runs this command, and then makes the next key the only one. If the key is a file, this command creates the
- * next key's file beside it, where running services find it, and at the end replaces the file.
+ * next key's file beside it, where running services find it, and finally replaces the file.
  */
 import { Console, Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -12,19 +12,18 @@ import { MasterKeyUnusable, nextPath, promote, readOrCreate } from "../../platfo
 import { rotateMasterKey } from "../../platform/signing/MasterKeyRotation.ts"
 import { print } from "./Output.ts"
 
-/** Ensures that there is a next key, before anything is decrypted with both. */
 export const prepareNextKey = Effect.gen(function* () {
   const { dataDir, masterKey, masterKeyNext } = yield* Settings
   const current = masterKey === undefined ? undefined : Redacted.value(masterKey)
   if (masterKeyNext === undefined && current !== undefined) {
     return yield* new MasterKeyUnusable({
       message:
-        "LICENSING_MASTER_KEY_NEXT must be set to the new key, here and first on every node: `openssl rand -base64 32` makes one."
+        "Set LICENSING_MASTER_KEY_NEXT to a new key, first on every node and then here: `openssl rand -base64 32` creates one."
     })
   }
   if (masterKeyNext !== undefined && Redacted.value(masterKeyNext) === current) {
     return yield* new MasterKeyUnusable({
-      message: "LICENSING_MASTER_KEY_NEXT is the key that is used already: set it to a new one."
+      message: "LICENSING_MASTER_KEY_NEXT is the current key: set it to a new one."
     })
   }
   if (masterKeyNext !== undefined) return
@@ -33,7 +32,6 @@ export const prepareNextKey = Effect.gen(function* () {
   yield* readOrCreate(nextPath(path), true)
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
-/** Encrypts all secrets with the next key, and prints the remaining steps. */
 export const rotateMasterKeys = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {
   const { dataDir, masterKeyNext } = yield* Settings
   const path = masterKeyPath(dataDir)

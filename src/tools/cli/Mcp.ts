@@ -21,12 +21,12 @@ export const mcpFlags = {
     Flag.optional
   ),
   readOnly: Flag.Boolean("read-only").pipe(
-    Flag.withDescription("Only operations that change nothing."),
+    Flag.withDescription("Only operations that read."),
     Flag.withDefault(false),
     Flag.withoutNegation
   ),
   json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print the operations that would be offered as JSON, and end."),
+    Flag.withDescription("Print the offered operations as JSON, and exit."),
     Flag.withDefault(false),
     Flag.withoutNegation
   )
@@ -39,10 +39,10 @@ interface Flags {
   readonly json: boolean
 }
 
-// Loaded here, and not with the program: no other command needs these modules.
+// Imported on demand, because no other command needs these modules.
 const serving = Effect.promise(() => import("../mcp/Serving.ts"))
 
-/** Serves until standard input ends. The token comes from the environment: arguments are visible to other users. */
+/** The token comes from the environment, because arguments are visible to other users. */
 export const mcp = Effect.fnUntraced(function* ({ groups, json, readOnly, url }: Flags) {
   const token = yield* Config.option(Config.Redacted("LICENSING_TOKEN"))
   if (Option.isNone(token) || Redacted.value(token.value) === "") {

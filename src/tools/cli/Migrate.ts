@@ -1,6 +1,6 @@
 /**
- * The command that brings the database to the schema of this version, and ends: before an upgrade, so that a migration that fails
- * stops it while the previous version serves. Every start of a node does the same.
+ * Migrates the database to the schema of this version before an upgrade, so that a failed migration
+ * stops the upgrade while the previous version serves. Every start of a node does the same.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
@@ -16,7 +16,7 @@ import { CommandEnded, jsonFlag, print } from "./Output.ts"
 export const migrateFlags = {
   check: Flag.Boolean("check").pipe(
     Flag.withDescription(
-      "Apply nothing: exit with 1 if migrations or parts of the schema are missing, with 2 if that cannot be checked."
+      "Apply nothing. Exit code 1: migrations or parts of the schema are missing, 2: the check is not possible."
     ),
     Flag.withDefault(false),
     Flag.withoutNegation
@@ -33,7 +33,7 @@ export const migrate = Effect.fnUntraced(function* ({ check, json }: Flags) {
   return yield* check ? orUnknown(checkPending(json)) : applyMissing(json)
 })
 
-/** Waits for the server for half a minute, and refuses one that the service cannot use. */
+/** Waits up to half a minute for the server, and fails if the service cannot use it. */
 const usableDatabase = Effect.gen(function* () {
   const url = yield* databaseUrl
   yield* Layer.build(Postgres.layer({ url, maxConnections: 1 }))
@@ -53,7 +53,7 @@ const applyMissing = Effect.fnUntraced(
 const checkPending = Effect.fnUntraced(
   function* (json: boolean) {
     const { databaseUrl, dataDir } = yield* Settings
-    // The embedded server would be created for the question alone.
+    // A check must not create the embedded server.
     const exists = databaseUrl !== undefined || (yield* hasDatabase(dataDir))
     const found = exists ? yield* inspect({ url: yield* usableDatabase }) : undefined
     const lines =

@@ -1,7 +1,7 @@
-/** The command that prints the contract, as the service publishes it at /openapi.yaml and /openapi.json. It needs no settings. */
+/** Prints the contract as the service publishes it. It needs no settings. */
 import { Console, Effect } from "effect"
 
-// Loaded here, and not with the program: no other command needs these modules, and the service loads them on a thread.
+// Imported on demand, because no other command needs these modules.
 const documents = Effect.promise(() =>
   Promise.all([import("../../edge/documents/Document.ts"), import("../../edge/documents/publishing/Documents.ts")])
 )

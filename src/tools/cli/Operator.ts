@@ -13,7 +13,7 @@ import { hasDatabase } from "../../platform/postgres/embedded/DatabaseFolder.ts"
 import * as RehearsalClock from "../../platform/telemetry/RehearsalClock.ts"
 import { CommandEnded } from "./Output.ts"
 
-/** Only warnings and errors, on standard error. */
+/** Prints only warnings and errors, to standard error. */
 export const logging = Layer.merge(
   Logger.layer([Logger.withConsoleError(Logger.formatSimple)]),
   Layer.succeed(References.MinimumLogLevel, "Warn")
@@ -25,7 +25,7 @@ const clock = Layer.unwrap(
 /** The settings, with the service's clock. */
 export const settings = Layer.provideMerge(Layer.provideMerge(clock, Settings.layer), logging)
 
-/** The same, and a line on standard error for each variable that is not a setting. */
+/** Also warns about variables that are no settings. */
 export const settingsWithWarnings = Layer.effectDiscard(
   Effect.flatMap(unknownSettings, (lines) => Effect.forEach(lines, (line) => Console.error(line), { discard: true }))
 ).pipe(Layer.provideMerge(settings))
@@ -43,13 +43,13 @@ const orNew = Foundation.layerShared.pipe(Layer.provideMerge(settingsWithWarning
 const foundation = Foundation.layerShared.pipe(ofExisting, Layer.provideMerge(settingsWithWarnings))
 const withoutKeys = Foundation.layerSharedWithoutKeys.pipe(ofExisting, Layer.provideMerge(settingsWithWarnings))
 
-/** Runs as the operator: with one request id for the log and the events. */
+/** Runs with one request id for the log and the events. */
 export const asOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(operating(effect), foundation)
 
-/** The same, and creates the embedded database where there is none. */
+/** Also creates the embedded database if there is none. */
 export const asFirstOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(operating(effect), orNew)
 
-/** As `asOperator`, and creates no signing key in a new database. */
+/** Creates no signing key in a new database. */
 export const asOperatorWithoutKeys = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(operating(effect), withoutKeys)
 

@@ -18,7 +18,7 @@ export const print = (asJson: boolean, value: unknown, lines: ReadonlyArray<stri
   return lines.length === 0 ? Effect.void : Console.log(lines.map(withoutControls).join("\n"))
 }
 
-/** Help that nobody asked for goes to standard error: it is no result. */
+/** Help after a usage error is no result, so it goes to standard error. */
 export const helpPresenter = CliOutput.layerPresenter({
   present: (event) =>
     event._tag === "Version" || (event._tag === "Help" && event.reason === "Requested")
@@ -29,19 +29,19 @@ export const helpPresenter = CliOutput.layerPresenter({
         }))
 })
 
-/** Names come from customers: none may move a terminal's cursor or change its title. */
+/** Names come from customers, and must not control the terminal. */
 const withoutControls = (line: string): string => line.replace(/\p{Cc}/gu, "\u{FFFD}")
 
 /**
- * Ends a command with an exit code. 1: the command failed, or its answer is no. 2: it was called wrongly, or a question has no
- * answer. `message` is one line for standard error; none if everything is printed already.
+ * Ends a command with an exit code. 1: the command failed, or the answer is no. 2: wrong usage, or no answer is
+ * possible. `message` is one line for standard error; empty if everything is printed already.
  */
 export class CommandEnded extends Data.TaggedError("CommandEnded")<{
   readonly exitCode: 1 | 2
   readonly message: string
 }> {}
 
-/** 0: done, or a signal, which is the normal end of the service. Wrong arguments are 2, other failures 1. */
+/** 0: success, or a signal, which is the normal end of the service. 2: wrong arguments. 1: other failures. */
 export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
   const error = Cause.squash(exit.cause)
@@ -49,7 +49,6 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return CliError.isCliError(error) ? 2 : 1
 }
 
-/** Rows as columns of equal width. */
 export const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const widths = rows.reduce<ReadonlyArray<number>>(
     (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),

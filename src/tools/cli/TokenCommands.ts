@@ -1,4 +1,4 @@
-/** The commands for API tokens: an operator who has lost all tokens regains access with `create`. */
+/** Commands for API tokens. An operator who has lost all tokens regains access with `create`. */
 import { Console, Effect, Layer, Schema } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { ManagementScope } from "../../access/Scope.ts"
@@ -51,7 +51,7 @@ interface CreateFlags {
   readonly json: boolean
 }
 
-/** Creates an API key. As text, standard output contains only its token. */
+/** As text, standard output contains only the token. */
 export const createToken = Effect.fnUntraced(function* ({ name, product, scopes, json }: CreateFlags) {
   const keys = yield* ApiKeys
   const { api_key, token } = yield* keys.create({
@@ -62,11 +62,10 @@ export const createToken = Effect.fnUntraced(function* ({ name, product, scopes,
   yield* print(json, { api_key: encode(api_key), token }, [token])
   const products = api_key.product_ids === undefined ? "" : `, for ${api_key.product_ids.join(", ")} only`
   yield* Console.error(
-    `The API key ${api_key.id} may do: ${api_key.scopes.join(", ")}${products}. Its token is shown only now.`
+    `The API key ${api_key.id} has the scopes ${api_key.scopes.join(", ")}${products}. Its token is shown only now.`
   )
 }, Effect.provide(services))
 
-/** Prints the API keys that are not revoked, the newest first. */
 export const listTokens = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {
   const { items, next } = yield* (yield* ApiKeys).list({ limit: limitMax })
   const rows = items.map(({ id, key_prefix, is_active, last_used_at, name, product_ids, scopes }) => [
@@ -85,7 +84,6 @@ export const listTokens = Effect.fnUntraced(function* ({ json }: { readonly json
   if (next !== undefined) yield* Console.error(`Only the newest ${limitMax} are shown: the API lists all.`)
 }, Effect.provide(services))
 
-/** Revokes an API key permanently: every node refuses its token within a second. */
 export const revokeToken = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {
   yield* (yield* ApiKeys).delete(id)
   yield* print(json, { id, revoked: true }, [`${id} revoked`])

@@ -1,6 +1,6 @@
 /**
- * The command that verifies a saved response or offline envelope, by the rules of docs/VERIFYING.md in their order. It needs no
- * service and no settings: support checks with it what a customer sends in.
+ * Verifies a saved response or offline envelope by the rules of docs/VERIFYING.md in their order. It needs no
+ * service and no settings: support checks files from customers with it.
  */
 import { Clock, Config, Effect, FileSystem, Option, Path, Result, Schema, Stdio, Stream } from "effect"
 import { Argument, Flag } from "effect/cli"
@@ -51,7 +51,6 @@ type Flags = { readonly [K in Texts]: Option.Option<string> } & {
 
 const unanswered = (message: string) => new CommandEnded({ exitCode: 2, message })
 
-/** Prints whether the response is genuine. Exit code 0: it is; 1: it breaks a rule; 2: it cannot be checked. */
 export const verifyResponse = Effect.fnUntraced(function* (flags: Flags) {
   const keys = yield* readKeys(yield* readInput(flags.keys))
   const body = Buffer.from(yield* readInput(flags.file))
@@ -72,7 +71,7 @@ export const verifyResponse = Effect.fnUntraced(function* (flags: Flags) {
     return yield* new CommandEnded({ exitCode: 1, message: "" })
   }
   const { content, member } = judged.success
-  // The token of a seat is a credential.
+  // The lease token is a credential.
   const shown = "lease_token" in content ? { ...content, lease_token: "(not shown)" } : content
   const unchecked = uncheckedRules(member, expected)
   yield* print(flags.json, { genuine: true, member, unchecked_rules: unchecked, content: shown }, [
@@ -82,7 +81,7 @@ export const verifyResponse = Effect.fnUntraced(function* (flags: Flags) {
   ])
 })
 
-/** A path is the caller's: npm and infra/licensing change to the project's folder, and name the caller's in INIT_CWD. */
+/** npm and infra/licensing change to the project's folder; INIT_CWD is the caller's folder. */
 const readInput = Effect.fnUntraced(function* (name: string) {
   if (name === "-") {
     const { stdin } = yield* Stdio.Stdio
@@ -99,7 +98,7 @@ const readInput = Effect.fnUntraced(function* (name: string) {
 const Keys = Schema.Array(
   Schema.Struct({ kid: Schema.String, algorithm: Schema.Literal("Ed25519"), public_key: Schema.String })
 )
-/** The keys alone, or the response that they came in. */
+/** The keys alone, or the whole response. */
 const SavedKeys = Schema.fromJsonString(Schema.Union([Keys, Schema.Struct({ data: Keys })]))
 
 const readKeys = (bytes: Uint8Array) =>
@@ -108,7 +107,7 @@ const readKeys = (bytes: Uint8Array) =>
     Effect.mapError(() => unanswered("--keys must be a file saved from GET /api/v1/system/public-keys."))
   )
 
-/** An envelope is encrypted with the key in the form in which it was issued. */
+/** An envelope is encrypted with the key as it was issued. */
 const readLicenseKey = (bytes: Uint8Array) =>
   Option.match(LicenseKey.read(new TextDecoder().decode(bytes).trim()), {
     onNone: () => unanswered("--license-key-file must be a file with nothing but a license key."),
@@ -168,7 +167,7 @@ const parsed = (body: Buffer): { readonly [member: string]: unknown } => {
   return typeof value === "object" && value !== null ? { ...value } : {}
 }
 
-/** An envelope that came in a response is signed twice: the response is signed, and so is the encrypted payload. */
+/** An envelope in a response is signed twice: the response is signed, and so is the encrypted payload. */
 const judge = Effect.fnUntraced(function* (
   keys: ReadonlyArray<TrustedKey>,
   body: Buffer,
@@ -178,7 +177,7 @@ const judge = Effect.fnUntraced(function* (
   const judgeText = judgeOf(keys)
   const believe = (text: string, expected?: Expected) => attempt(() => judgeText(text, expected))
   const open = (key: string, envelope: string) => attempt(() => openEnvelope(key, envelope))
-  // What is no text has not the form of a signed response.
+  // Bytes that are no text cannot be a signed response.
   const text = yield* Effect.mapError(
     Effect.fromResult(Result.try(() => textOf(body))),
     () => new Distrusted("signature")
@@ -193,8 +192,8 @@ const attempt = <A>(judged: () => Promise<A>) => Effect.tryPromise({ try: judged
 
 const breaches: { readonly [rule in Rule]: string } = {
   envelope: "the license key does not open it",
-  signature: "it has not the form of a signed response, or its signature does not fit its bytes",
-  kid: "none of the keys is the one that it is signed with",
+  signature: "it is no signed response, or the signature does not match its bytes",
+  kid: "none of the keys has signed it",
   kind: "it is of another kind",
   license: "it is about another license",
   product: "it is about another product",
@@ -203,7 +202,6 @@ const breaches: { readonly [rule in Rule]: string } = {
   times: "it has ended, its times are malformed, or the clock is more than five minutes behind them"
 }
 
-/** A refusal names the license and the product's id, but no kind, product code or binding. */
 const uncheckedRules = (member: "data" | "error", expected: Expected): ReadonlyArray<string> =>
   [
     ["kind", member === "data" ? expected.kind : undefined],

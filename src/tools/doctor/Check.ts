@@ -1,4 +1,4 @@
-/** A finding of `doctor`: what was looked at, in one line, and what to do if it is not as it should be. */
+/** A finding of `doctor`: the result of a check in one line, and what to do about a problem. */
 import { Effect, Predicate } from "effect"
 
 export interface Finding {
@@ -23,7 +23,14 @@ export const fail = (check: string, message: string, advice: string): Finding =>
   advice
 })
 
-/** A check that cannot be made is a finding, too: the others go on. */
+/** The finding of one check, as a list. */
+export const findingsOf = (check: string) => ({
+  ok: (message: string): ReadonlyArray<Finding> => [ok(check, message)],
+  warn: (message: string, advice: string): ReadonlyArray<Finding> => [warn(check, message, advice)],
+  fail: (message: string, advice: string): ReadonlyArray<Finding> => [fail(check, message, advice)]
+})
+
+/** A check that fails to run is a finding, too: the other checks continue. */
 export const orFinding =
   (check: string) =>
   <E, R>(findings: Effect.Effect<ReadonlyArray<Finding>, E, R>): Effect.Effect<ReadonlyArray<Finding>, never, R> =>

@@ -1,4 +1,4 @@
-/** The session that `doctor` asks the database with. It changes nothing. */
+/** The database session of `doctor`. It changes nothing. */
 import { Effect, type Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { openConnection } from "../../platform/postgres/driver/Postgres.ts"
@@ -6,7 +6,6 @@ import { openConnection } from "../../platform/postgres/driver/Postgres.ts"
 export type Row = Readonly<Record<string, unknown>>
 
 export interface Database {
-  /** The first row of a query, by the names of its columns. */
   row<A extends Row>(sql: string, parameters?: ReadonlyArray<unknown>): Effect.Effect<A, SqlError.SqlError>
   rows<A extends Row>(
     sql: string,
@@ -17,7 +16,7 @@ export interface Database {
 export const openDatabase = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
   const session = yield* openConnection(url, {
     applicationName: "licensing-doctor",
-    // As a node does: a pooler between would refuse it.
+    // Nodes set it too, and a pooler would refuse it.
     startupParameters: { statement_timeout: "5000" }
   })
   const rows: Database["rows"] = (sql, parameters = []) =>

@@ -1,19 +1,19 @@
-/** The PostgreSQL server: whether the service can use it, and whether it keeps what it acknowledges. */
+/** Checks whether the service can use the PostgreSQL server, and whether acknowledged changes are durable. */
 import { Clock, Effect } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
-import { type Finding, fail, ok, warn } from "./Check.ts"
+import { type Finding, findingsOf } from "./Check.ts"
 import type { Database } from "./Database.ts"
 
 const versionMin = 15
 /** Connections of one node (docs/OPERATIONS.md, "Stored data"). */
 const connectionsOfNode = 25
 const walMegabytesMin = 512
-/** Above what a synchronized clock is off by; the second is what nodes may differ by. */
+/** More than a synchronized clock differs by; and the maximum between nodes. */
 const clockSecondsLow = 5
 const clockSecondsMax = 30
 
 export const checkServer = Effect.fnUntraced(function* ({ row }: Database, name: string) {
-  const check = "database"
+  const { fail, ok } = findingsOf("database")
   const server = yield* row<{
     version: number
     text: string
@@ -24,37 +24,28 @@ export const checkServer = Effect.fnUntraced(function* ({ row }: Database, name:
     current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS standby,
     current_setting('transaction_read_only')::bool AS read_only`)
   const found = `PostgreSQL ${server.text} at ${name}`
-  if (server.version < versionMin)
-    return [fail(check, found, `Upgrade the server: version ${versionMin} or newer is needed.`)]
+  if (server.version < versionMin) return fail(found, `Upgrade the server: version ${versionMin} or newer is needed.`)
   if (server.encoding !== "UTF8") {
-    return [
-      fail(
-        check,
-        `${found} has the encoding ${server.encoding}`,
-        "Create the database again with `createdb -E UTF8 -T template0`."
-      )
-    ]
+    return fail(
+      `${found} has the encoding ${server.encoding}`,
+      "Create the database again with `createdb -E UTF8 -T template0`."
+    )
   }
   if (server.standby) {
-    return [
-      fail(
-        check,
-        `${found} is a standby, which takes no writes`,
-        "Point LICENSING_DATABASE_URL at the primary, or name all hosts with target_session_attrs=read-write."
-      )
-    ]
+    return fail(
+      `${found} is a standby, which takes no writes`,
+      "Point LICENSING_DATABASE_URL at the primary, or name all hosts with target_session_attrs=read-write."
+    )
   }
   if (server.read_only) {
-    return [
-      fail(check, `${found} is read-only`, "Set default_transaction_read_only to off for the role and the database.")
-    ]
+    return fail(`${found} is read-only`, "Set default_transaction_read_only to off for the role and the database.")
   }
-  return [ok(check, `${found} takes writes`)]
+  return ok(`${found} takes writes`)
 })
 
-/** The rights that a start needs to migrate, and each request to work. */
+/** A start needs these rights to migrate, and requests need them to write. */
 export const checkRights = Effect.fnUntraced(function* ({ row }: Database) {
-  const check = "rights"
+  const { fail, ok } = findingsOf("rights")
   const rights = yield* row<{ role: string; schema: string | null; creates: boolean; foreign_tables: number }>(`
     SELECT current_user AS role, current_schema() AS schema,
       coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE) AS creates,
@@ -62,14 +53,14 @@ export const checkRights = Effect.fnUntraced(function* ({ row }: Database) {
         AND NOT pg_has_role(relowner, 'USAGE')) AS foreign_tables`)
   const advice = `Make ${rights.role} the owner of the database and of its tables.`
   if (!rights.creates)
-    return [fail(check, `${rights.role} may not create tables in the schema ${rights.schema ?? "(none)"}`, advice)]
+    return fail(`${rights.role} may not create tables in the schema ${rights.schema ?? "(none)"}`, advice)
   if (rights.foreign_tables > 0)
-    return [fail(check, `${rights.foreign_tables} tables belong to another role than ${rights.role}`, advice)]
-  return [ok(check, `${rights.role} owns its tables and may create others`)]
+    return fail(`${rights.foreign_tables} tables belong to another role than ${rights.role}`, advice)
+  return ok(`${rights.role} owns its tables and may create others`)
 })
 
 export const checkConnections = Effect.fnUntraced(function* ({ row }: Database) {
-  const check = "connections"
+  const { fail, ok, warn } = findingsOf("connections")
   const { limit, max, used } = yield* row<{ max: number; used: number; limit: number }>(`
     SELECT current_setting('max_connections')::int4 - current_setting('superuser_reserved_connections')::int4
         - coalesce(current_setting('reserved_connections', TRUE)::int4, 0) AS max,
@@ -81,15 +72,13 @@ export const checkConnections = Effect.fnUntraced(function* ({ row }: Database) 
         UNION ALL SELECT datconnlimit FROM pg_database WHERE datname = current_database()) AS limits) AS limit`)
   const usable = Math.min(max, limit)
   const found = `${used} of ${usable} connections are in use`
-  if (usable < connectionsOfNode)
-    return [fail(check, found, `Raise max_connections: one node needs ${connectionsOfNode}.`)]
+  if (usable < connectionsOfNode) return fail(found, `Raise max_connections: one node needs ${connectionsOfNode}.`)
   if (usable - used < connectionsOfNode) {
-    return [warn(check, found, `Raise max_connections: a further node, as in an upgrade, needs ${connectionsOfNode}.`)]
+    return warn(found, `Raise max_connections: a further node, as in an upgrade, needs ${connectionsOfNode}.`)
   }
-  return [ok(check, found)]
+  return ok(found)
 })
 
-/** Whether an acknowledged change survives a crash and a failover, and whether commits wait for the log's files. */
 export const checkDurability = Effect.fnUntraced(function* ({ row }: Database) {
   const server = yield* row<{
     fsync: boolean
@@ -114,74 +103,57 @@ const durability = (server: {
   readonly synchronous: boolean
   readonly replicas: number
 }): ReadonlyArray<Finding> => {
-  const check = "durability"
-  if (!server.fsync)
-    return [fail(check, "fsync is off: a crash may destroy the database", "Set fsync to on in the server.")]
+  const { fail, ok, warn } = findingsOf("durability")
+  if (!server.fsync) return fail("fsync is off: a crash may destroy the database", "Set fsync to on in the server.")
   if (!server.full_page_writes) {
-    return [
-      fail(check, "full_page_writes is off: a crash may destroy pages", "Set full_page_writes to on in the server.")
-    ]
+    return fail("full_page_writes is off: a crash may destroy pages", "Set full_page_writes to on in the server.")
   }
   if (server.synchronous_commit === "off") {
-    return [
-      fail(
-        check,
-        "synchronous_commit is off: a crash loses acknowledged changes",
-        "Set synchronous_commit to on for the role, the database and the server."
-      )
-    ]
+    return fail(
+      "synchronous_commit is off: a crash loses acknowledged changes",
+      "Set synchronous_commit to on for the role, the database and the server."
+    )
   }
   if (server.synchronous && server.synchronous_commit === "local") {
-    return [
-      warn(
-        check,
-        "synchronous_commit is local: a failover loses acknowledged changes",
-        "Set synchronous_commit to on, so that commits wait for the synchronous standby."
-      )
-    ]
+    return warn(
+      "synchronous_commit is local: a failover loses acknowledged changes",
+      "Set synchronous_commit to on, so that commits wait for the synchronous standby."
+    )
   }
   if (!server.synchronous && server.replicas > 0) {
-    return [
-      warn(
-        check,
-        "Standbys are asynchronous: a failover loses the last acknowledged changes",
-        "Set synchronous_standby_names, or accept what docs/OPERATIONS.md says under Failover."
-      )
-    ]
+    return warn(
+      "Standbys are asynchronous: a failover loses the last acknowledged changes",
+      "Set synchronous_standby_names, or accept what docs/OPERATIONS.md says under Failover."
+    )
   }
-  return [ok(check, `fsync on, synchronous_commit ${server.synchronous_commit}, ${server.replicas} standbys`)]
+  return ok(`fsync on, synchronous_commit ${server.synchronous_commit}, ${server.replicas} standbys`)
 }
 
 const walSize = ({ max_wal, min_wal }: { readonly min_wal: number; readonly max_wal: number }) => {
+  const { ok, warn } = findingsOf("wal")
   const found = `min_wal_size ${min_wal} MB, max_wal_size ${max_wal} MB`
   return min_wal < walMegabytesMin || max_wal < 2 * walMegabytesMin
-    ? [
-        warn(
-          "wal",
-          found,
-          `Set min_wal_size to ${walMegabytesMin}MB and max_wal_size to 1GB or more: commits wait while a log segment is made.`
-        )
-      ]
-    : [ok("wal", found)]
+    ? warn(
+        found,
+        `Set min_wal_size to ${walMegabytesMin}MB and max_wal_size to 1GB or more: commits wait while a log segment is made.`
+      )
+    : ok(found)
 }
 
 export const checkTransport = Effect.fnUntraced(function* ({ row }: Database) {
-  const check = "connection"
+  const { ok, warn } = findingsOf("connection")
   const { encrypted, remote } = yield* row<{ encrypted: boolean; remote: boolean }>(`
     SELECT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), FALSE) AS encrypted,
       coalesce(inet_client_addr() <> inet_server_addr(), FALSE) AS remote`)
-  if (encrypted) return [ok(check, "Encrypted with TLS, and the server's certificate is verified")]
-  if (!remote) return [ok(check, "Within this machine, not encrypted")]
-  return [
-    warn(
-      check,
-      "Not encrypted, over a network",
-      "Add sslmode=verify-full to LICENSING_DATABASE_URL, unless the network itself is encrypted."
-    )
-  ]
+  if (encrypted) return ok("Encrypted with TLS, and the server's certificate is verified")
+  if (!remote) return ok("Within this machine, not encrypted")
+  return warn(
+    "Not encrypted, over a network",
+    "Add sslmode=verify-full to LICENSING_DATABASE_URL, unless the network itself is encrypted."
+  )
 })
 
-/** The service compares its clock with the server's: all nodes use one server. */
+/** All nodes use one server, so its clock is the reference. */
 export const checkClock = Effect.fnUntraced(function* ({ row }: Database) {
   const { clockOffsetSeconds } = yield* Settings
   const now = Effect.map(Clock.currentTimeMillis, (millis) => millis - clockOffsetSeconds * 1_000)
@@ -190,10 +162,10 @@ export const checkClock = Effect.fnUntraced(function* ({ row }: Database) {
   const receivedAt = yield* now
   // The server read its clock between the two instants.
   const seconds = (Math.max(0, at - receivedAt) + Math.max(0, sentAt - at)) / 1_000
-  const check = "clock"
+  const { fail, ok, warn } = findingsOf("clock")
   const found = `${seconds.toFixed(1)} s apart from the database server's`
   const advice = "Synchronize both machines with NTP."
-  if (seconds > clockSecondsMax) return [fail(check, found, advice)]
-  if (seconds > clockSecondsLow) return [warn(check, found, advice)]
-  return [ok(check, found)]
+  if (seconds > clockSecondsMax) return fail(found, advice)
+  if (seconds > clockSecondsLow) return warn(found, advice)
+  return ok(found)
 })

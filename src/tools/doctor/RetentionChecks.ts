@@ -1,4 +1,4 @@
-/** What the retention of events and of the ledger is going to remove. */
+/** Shows what the retention of events and of the ledger will remove. */
 import { Clock, Effect } from "effect"
 import { parents } from "../../ledger/partitions/PartitionEnd.ts"
 import { type PlanRow, planOf, planQuery, retentionDaysOf } from "../../ledger/partitions/RetentionPlan.ts"

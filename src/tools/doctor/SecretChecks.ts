@@ -1,13 +1,12 @@
-/** The master key and what is encrypted with it. Nothing is created: a start would make a missing key. */
+/** Checks the master key and the encrypted secrets. It creates no key, unlike a start. */
 import { Effect, Option } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
 import { masterKeyPath } from "../../platform/Foundation.ts"
 import { keyIdOf, MasterKey } from "../../platform/signing/MasterKey.ts"
 import { type SealedColumn, sealedColumns } from "../../platform/signing/SealedColumns.ts"
-import { type Finding, fail, messageOf, ok, warn } from "./Check.ts"
+import { type Finding, findingsOf, messageOf } from "./Check.ts"
 import type { Database, Row } from "./Database.ts"
 
-/** The configured master key. */
 export const masterKeyLayer = ({ dataDir, masterKey, masterKeyNext }: Settings["Service"]) =>
   masterKey === undefined
     ? MasterKey.layerFromFile(masterKeyPath(dataDir), { mayCreate: false, next: masterKeyNext })
@@ -19,10 +18,10 @@ interface Sealed {
   readonly count: number
 }
 
-/** Of a table that may have very many rows, so many of the newest are looked at. */
+/** In tables that may be very large, only the newest rows are checked. */
 const newestMax = 1_000
 
-/** One value of each column for each key that encrypted any: a key that decrypts it also decrypts the others. */
+/** One value per column and key is enough: the key that decrypts it also decrypts the others. */
 const samplesOf = ({ rows }: Database, { column, id, newestBy, table, where }: SealedColumn) => {
   const from =
     newestBy === undefined
@@ -36,7 +35,7 @@ const samplesOf = ({ rows }: Database, { column, id, newestBy, table, where }: S
 }
 
 export const checkMasterKey = Effect.fnUntraced(function* (database: Database) {
-  const check = "master key"
+  const { fail, ok, warn } = findingsOf("master key")
   const { masterKeyNext } = yield* Settings
   const masterKey = yield* MasterKey
   const keyIds = new Map<string, number>()
@@ -49,8 +48,7 @@ export const checkMasterKey = Effect.fnUntraced(function* (database: Database) {
       const opened = yield* Effect.result(masterKey.open(bytes, `${column.table}/${id}`))
       if (opened._tag === "Success") continue
       failures.push(
-        fail(
-          check,
+        ...fail(
           `${count} values of ${column.table}.${column.column} do not open: ${messageOf(opened.failure)}`,
           "Start the service with the key that encrypted them; docs/OPERATIONS.md says what to do if it is lost."
         )
@@ -60,31 +58,25 @@ export const checkMasterKey = Effect.fnUntraced(function* (database: Database) {
   if (failures.length > 0) return failures
   const found = `${[...keyIds.values()].reduce((sum, count) => sum + count, 0)} stored secrets open with it`
   if (keyIds.size > 1) {
-    return [
-      warn(
-        check,
-        `Secrets are encrypted with ${keyIds.size} keys: a rotation is not complete`,
-        "Run `master-key rotate` again."
-      )
-    ]
+    return warn(
+      `Secrets are encrypted with ${keyIds.size} keys: a rotation is not complete`,
+      "Run `master-key rotate` again."
+    )
   }
   if (masterKeyNext !== undefined) {
-    return [
-      warn(
-        check,
-        `${found}, and LICENSING_MASTER_KEY_NEXT is set`,
-        "Rotate with `master-key rotate`; afterwards make the next key LICENSING_MASTER_KEY and unset the other."
-      )
-    ]
+    return warn(
+      `${found}, and LICENSING_MASTER_KEY_NEXT is set`,
+      "Rotate with `master-key rotate`; afterwards make the next key LICENSING_MASTER_KEY and unset the other."
+    )
   }
-  return [ok(check, found)]
+  return ok(found)
 })
 
 export const checkSigningKey = Effect.fnUntraced(function* ({ row }: Database) {
-  const check = "signing keys"
+  const { ok, warn } = findingsOf("signing keys")
   const { active, kid, retired } = yield* row<{ active: number; kid: string | null; retired: number }>(`
     SELECT count(*) FILTER (WHERE status = 'active') AS active, max(kid) FILTER (WHERE status = 'active') AS kid,
       count(*) FILTER (WHERE status = 'retired') AS retired FROM signing_keys`)
-  if (active === 0) return [warn(check, "There is none yet", "The next start of a node creates the first one.")]
-  return [ok(check, `${kid} signs; ${retired} retired keys stay published`)]
+  if (active === 0) return warn("There is none yet", "The next start of a node creates the first one.")
+  return ok(`${kid} signs; ${retired} retired keys stay published`)
 })

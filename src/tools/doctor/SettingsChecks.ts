@@ -1,9 +1,9 @@
-/** Settings that are valid and yet unlikely to be meant. */
+/** Finds settings that are valid but probably unintended. */
 import { Effect, Result } from "effect"
 import { IpNetwork } from "effect/net"
 import { configuredFont } from "../../insight/reports/pdf/PdfPrinting.ts"
 import { Settings, unknownSettings } from "../../platform/config/Config.ts"
-import { type Finding, fail, ok, warn } from "./Check.ts"
+import { type Finding, fail, findingsOf, ok, warn } from "./Check.ts"
 
 export const checkSettings = Effect.gen(function* () {
   const settings = yield* Settings
@@ -50,32 +50,25 @@ export const checkSettings = Effect.gen(function* () {
 
 const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
 
-/** What the settings tell about a proxy or balancer in front. */
 export const checkClientAddress = Effect.gen(function* () {
   const { baseUrl, trustedProxies } = yield* Settings
-  const check = "client address"
+  const { ok, warn } = findingsOf("client address")
   if (trustedProxies.length > 0) {
     const networks = trustedProxies.map(IpNetwork.format)
     const everyone = networks.filter((network) => network.endsWith("/0"))
     if (everyone.length > 0) {
-      return [
-        warn(
-          check,
-          `Every caller may state its own address: ${everyone.join(", ")} is trusted`,
-          "Put only the balancer's addresses into LICENSING_TRUSTED_PROXIES."
-        )
-      ]
+      return warn(
+        `Every caller may state its own address: ${everyone.join(", ")} is trusted`,
+        "Put only the balancer's addresses into LICENSING_TRUSTED_PROXIES."
+      )
     }
-    return [ok(check, `Read from X-Forwarded-For of ${networks.join(", ")}`)]
+    return ok(`Read from X-Forwarded-For of ${networks.join(", ")}`)
   }
   if (baseUrl?.startsWith("https:") === true) {
-    return [
-      warn(
-        check,
-        "LICENSING_BASE_URL is https, so a proxy is in front, and all callers have its address",
-        "Put the proxy's address into LICENSING_TRUSTED_PROXIES: until then all callers share the limits of one."
-      )
-    ]
+    return warn(
+      "LICENSING_BASE_URL is https, so a proxy is in front, and all callers have its address",
+      "Put the proxy's address into LICENSING_TRUSTED_PROXIES: until then all callers share the limits of one."
+    )
   }
-  return [ok(check, "The peer of the connection: no proxy is trusted")]
+  return ok("The peer of the connection: no proxy is trusted")
 })

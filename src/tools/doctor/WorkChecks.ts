@@ -1,45 +1,38 @@
-/** What the background workers have not done in time, and the migrations. */
+/** Checks migrations, and finds late work of the background workers. */
 import { Clock, Effect, type Redacted } from "effect"
 import { SqlError } from "effect/sql"
 import { dayRowsMax } from "../../insight/reports/usage/UsageRollup.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import { inspect } from "../../platform/postgres/migrations/Migrations.ts"
-import { type Finding, fail, messageOf, ok, warn } from "./Check.ts"
+import { type Finding, findingsOf, messageOf } from "./Check.ts"
 import type { Database } from "./Database.ts"
 
 const shownMax = 5
 
 export const checkMigrations = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
-  const check = "migrations"
+  const { fail, ok, warn } = findingsOf("migrations")
   const inspected = yield* Effect.result(inspect({ url }))
   if (inspected._tag === "Failure") {
-    return [fail(check, messageOf(inspected.failure), "Start the version of the service that made this schema.")]
+    return fail(messageOf(inspected.failure), "Start the version of the service that made this schema.")
   }
   const { missing, pending } = inspected.success
   if (missing.length > 0) {
-    return [
-      fail(
-        check,
-        `All of this version are applied, but the database lacks ${missing.slice(0, shownMax).join(", ")}${missing.length > shownMax ? ` and ${missing.length - shownMax} more` : ""}`,
-        "Restore a backup, or create them again as schema/schema.sql has them."
-      )
-    ]
-  }
-  if (pending.length === 0) return [ok(check, "All of this version are applied, and the schema is whole")]
-  return [
-    warn(
-      check,
-      `${pending.length} are pending, the first is ${pending[0]}`,
-      "Run `migrate`, or start a node of this version: it applies them."
+    return fail(
+      `All of this version are applied, but the database lacks ${missing.slice(0, shownMax).join(", ")}${missing.length > shownMax ? ` and ${missing.length - shownMax} more` : ""}`,
+      "Restore a backup, or create them again as schema/schema.sql has them."
     )
-  ]
+  }
+  if (pending.length === 0) return ok("All of this version are applied, and the schema is whole")
+  return warn(
+    `${pending.length} are pending, the first is ${pending[0]}`,
+    "Run `migrate`, or start a node of this version: it applies them."
+  )
 })
 
 interface Lag {
   readonly [queue: string]: number | null
 }
 
-/** Seconds since the oldest item of each queue is due; null if none is. */
 const lagQuery = `
   SELECT
     (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'licensing' AND datname = current_database()
@@ -58,7 +51,7 @@ const lagQuery = `
     (SELECT last FROM event_sequence) - (SELECT coalesce(max(last_sequence), 0) FROM event_spans) AS events
   FROM (SELECT to_timestamp($1::float8 / 1000) AS now) AS clock`
 
-/** Events that are not in the index of times yet; a worker adds them every ten seconds, some thousand at a time. */
+/** A worker indexes the times of some thousand events every ten seconds. */
 const eventsMax = 1_000_000
 const secondsMax = { deliveries: 300, exports: 3_600, rollup: 86_400 }
 const sweepsMissed = 10
@@ -74,24 +67,24 @@ const queues: ReadonlyArray<{ readonly name: keyof typeof secondsMax | "leases" 
 
 export const checkWork = Effect.fnUntraced(
   function* ({ row }: Database) {
-    const check = "workers"
+    const { ok, warn } = findingsOf("workers")
     const { sweepSeconds } = yield* Settings
     const lag = yield* row<Lag>(lagQuery, [yield* Clock.currentTimeMillis])
     const isServed = Number(lag["connections"]) > 0
     const limits = { ...secondsMax, leases: sweepSeconds * sweepsMissed, expiries: sweepSeconds * sweepsMissed }
     const late: Array<Finding> = queues.flatMap(({ name, what }) => {
       const seconds = Number(lag[name] ?? 0)
-      return seconds > limits[name] ? [warn(check, `${what} ${durationOf(seconds)}`, adviceOf(isServed))] : []
+      return seconds > limits[name] ? warn(`${what} ${durationOf(seconds)}`, adviceOf(isServed)) : []
     })
     if (Number(lag["events"]) > eventsMax) {
-      late.push(warn(check, `${lag["events"]} events are not in the index of times`, adviceOf(isServed)))
+      late.push(...warn(`${lag["events"]} events are not in the index of times`, adviceOf(isServed)))
     }
     if (late.length > 0) return late
-    return [ok(check, isServed ? "No work is late" : "No work is late, and no node is connected to the database")]
+    return ok(isServed ? "No work is late" : "No work is late, and no node is connected to the database")
   },
   Effect.catchIf(
     (error): error is SqlError.SqlError => SqlError.isSqlError(error) && error.reason._tag === "SqlSyntaxError",
-    () => Effect.succeed([ok("workers", "Not asked: the schema is not that of this version")])
+    () => Effect.succeed(findingsOf("workers").ok("Not asked: the schema is not that of this version"))
   )
 )
 
@@ -103,24 +96,21 @@ const adviceOf = (isServed: boolean) =>
 const durationOf = (seconds: number) =>
   seconds < 7_200 ? `${Math.round(seconds / 60)} minutes` : `${Math.round(seconds / 3_600)} hours`
 
-/** Devices whose addresses are compared: the newest ones, found by their ids. */
+/** The newest devices by id. */
 const devicesSampled = 200
 const devicesMin = 20
 
-/** Whether the recorded addresses of callers look like those of a balancer. */
+/** If all callers have one address, it is probably a balancer's. */
 export const checkRecordedAddresses = Effect.fnUntraced(function* ({ row }: Database) {
-  const check = "client address"
+  const { warn } = findingsOf("client address")
   const seen = yield* row<{ devices: number; addresses: number }>(`
     SELECT count(*) AS devices, count(DISTINCT ip_address) AS addresses FROM (
       SELECT ip_address FROM devices WHERE ip_address IS NOT NULL ORDER BY id DESC LIMIT ${devicesSampled}) AS recent`)
   if (seen.devices >= devicesMin && seen.addresses === 1) {
-    return [
-      warn(
-        check,
-        `The newest ${seen.devices} devices all have one address`,
-        "If that is a balancer's, put it into LICENSING_TRUSTED_PROXIES, and have it send X-Forwarded-For."
-      )
-    ]
+    return warn(
+      `The newest ${seen.devices} devices all have one address`,
+      "If that is a balancer's, put it into LICENSING_TRUSTED_PROXIES, and have it send X-Forwarded-For."
+    )
   }
   return []
 })

@@ -1,4 +1,4 @@
-/** What the MCP server reads of the service's own OpenAPI document: its management operations. */
+/** Reads the management operations from the service's OpenAPI document. */
 import { Predicate } from "effect"
 import type { JsonSchema } from "effect/JsonSchema"
 
@@ -10,19 +10,15 @@ interface Parameter {
   readonly schema: JsonSchema
 }
 
-/** A management operation. */
 export interface ContractOperation {
-  /** The operationId. */
   readonly id: string
-  /** The first tag: `licenses`, `products` … */
   readonly group: string
   readonly method: string
-  /** With `{name}` for each path parameter. */
+  /** With `{name}` for path parameters. */
   readonly path: string
   readonly summary: string
   readonly description: string
   readonly scopes: ReadonlyArray<string>
-  /** Whether a token for some products can call it. */
   readonly reachesProducts: boolean
   readonly parameters: ReadonlyArray<Parameter>
   readonly body: { readonly schema: JsonSchema; readonly required: boolean } | undefined
@@ -31,11 +27,9 @@ export interface ContractOperation {
 
 export interface Contract {
   readonly operations: ReadonlyArray<ContractOperation>
-  /** Named schemas, whose references are `#/$defs/<name>`. */
   readonly schemas: Readonly<Record<string, JsonSchema>>
 }
 
-/** The arguments of an operation's tool: the parameters by name, and `body`. */
 export const argumentsOf = ({ body, parameters }: ContractOperation) => ({
   names: [...parameters.map(({ name }) => name), ...(body === undefined ? [] : ["body"])],
   required: [
@@ -48,7 +42,6 @@ type Json = Readonly<Record<string, unknown>>
 
 const methods = ["get", "post", "put", "patch", "delete"]
 
-/** Undefined if the value is no OpenAPI document. */
 export const readContract = (document: unknown): Contract | undefined => {
   if (!isJson(document) || !isJson(document.paths) || !isJson(document.components)) return undefined
   const components = document.components
@@ -100,20 +93,18 @@ const readBody = (body: unknown): ContractOperation["body"] => {
   return { schema: withDefs(content.schema) as JsonSchema, required: (body as Json).required === true }
 }
 
-/** Files and text for other programs are nothing for a conversation. */
+/** Files and text for other programs are useless in a conversation. */
 const answersJson = ({ responses }: Json): boolean =>
   Object.entries(isJson(responses) ? responses : {}).every(([status, response]) => {
     const content = isJson(response) && isJson(response.content) ? Object.keys(response.content) : []
     return !status.startsWith("2") || content.every((type) => type === "application/json")
   })
 
-/** Follows a reference to one of the shared parameters. */
 const resolve = (parameter: Json, components: Json): Json => {
   const name = String(parameter.$ref ?? "").replace("#/components/parameters/", "")
   const shared = isJson(components.parameters) ? components.parameters[name] : undefined
   return isJson(shared) ? shared : parameter
 }
 
-/** The same schema with the references of a schema that stands alone. */
 const withDefs = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"#/$defs/'))

@@ -1,6 +1,6 @@
 /**
- * The management operations as tools of the Model Context Protocol, over standard input and output: an assistant does what the
- * given token may do, through the public API.
+ * Serves the management operations as tools of the Model Context Protocol over standard input and output. An assistant can do what the
+ * token allows, through the public API.
  */
 import * as NodeStdio from "@effect/platform-node/NodeStdio"
 import { Console, Context, Effect, Layer, Option, Schema, Stdio, Stream } from "effect"
@@ -23,7 +23,6 @@ const instructions = `Management operations of a software-licensing service. Lis
 \`cursor\` from \`page_info.next_cursor\`. Find ids with the list and search operations; do not guess them. License keys, \
 tokens and webhook secrets are shown once, in the answer that creates them: hand them to the person and do not repeat them.`
 
-/** Asks the service which operations there are, and which of them the token may call. */
 export const offeredTools = Effect.fnUntraced(function* ({ groups, readOnly, service }: Options) {
   const contract = readContract(yield* getJson(service, "/openapi.json"))
   if (contract === undefined) {
@@ -53,7 +52,6 @@ const toolOf = (operation: ContractOperation, { schemas }: Contract) =>
     annotations: hintsOf(operation)
   })
 
-/** Serves until standard input ends. */
 export const serveMcp = (service: Service, tools: ReadonlyArray<OfferedTool>, version: string) => {
   const server = McpServer.layerStdio({
     name: "licensing",
@@ -67,7 +65,7 @@ export const serveMcp = (service: Service, tools: ReadonlyArray<OfferedTool>, ve
 
 const parseError = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32_700, message: "Parse error" } })
 
-/** Answers lines that are no JSON here: the server would stop reading at one (JSON-RPC 2.0, section 5.1). */
+/** Responds to lines that are no JSON, at which the server would stop reading (JSON-RPC 2.0, section 5.1). */
 const stdio = Layer.effect(
   Stdio.Stdio,
   Stdio.Stdio.useSync((given) => ({

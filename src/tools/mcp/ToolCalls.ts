@@ -1,28 +1,25 @@
-/** Calls the service for a tool. */
 import { Data, Effect, Predicate, type Redacted, Result } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { newKey } from "../../clients/client/Attempts.ts"
 import { argumentsOf, type ContractOperation } from "./Contract.ts"
 
 export interface Service {
-  /** Without a slash at the end. */
   readonly url: string
   readonly token: Redacted.Redacted<string>
 }
 
-/** What a tool gives back: the JSON of `data`, for lists of `data` and `page_info`, or a sentence. */
+/** The result of a tool: the JSON of `data`, for lists also of `page_info`, or a sentence. */
 export interface Answer {
   readonly isError: boolean
   readonly text: string
 }
 
-/** A model reads no more at a time. */
+/** Longer results overflow a model's context. */
 const answerCharactersMax = 100_000
 const timeout = "30 seconds"
-/** Of what is safe to repeat: reads, and changes with an Idempotency-Key. */
+/** Only reads, and changes with an Idempotency-Key, are retried. */
 const retries = 2
 
-/** The `data` of a response; a failure says what to do. */
 export const callOperation = Effect.fnUntraced(
   function* (service: Service, operation: ContractOperation, input: Readonly<Record<string, unknown>>) {
     const refused = refuseArguments(operation, input)
@@ -36,11 +33,11 @@ export const callOperation = Effect.fnUntraced(
     return answerOf(response, yield* response.text, operation.method === "GET")
   },
   (calling, { url }, { method }) => {
-    const known = method === "GET" ? "" : " The change may have been made: look before you repeat it."
+    const known = method === "GET" ? "" : " The change may have been made: check before you repeat it."
     return calling.pipe(
       Effect.timeoutOrElse({
         duration: timeout,
-        orElse: () => Effect.succeed(failed(`The service at ${url} did not answer within ${timeout}.${known}`))
+        orElse: () => Effect.succeed(failed(`The service at ${url} did not respond within ${timeout}.${known}`))
       }),
       // The cause may contain the request with its token.
       Effect.catch(() => Effect.succeed(failed(`The service at ${url} cannot be reached.${known}`)))
@@ -48,7 +45,7 @@ export const callOperation = Effect.fnUntraced(
   }
 )
 
-/** A misspelt filter would list everything, and a field beside the body would be dropped. */
+/** A misspelled filter would list everything, and a field outside the body would be dropped. */
 const refuseArguments = (
   operation: ContractOperation,
   input: Readonly<Record<string, unknown>>
@@ -66,13 +63,11 @@ const refuseArguments = (
   return `${operation.id} ${faults.join(", and ")}. Its arguments: ${allowed === "" ? "none" : allowed}.${fields}`
 }
 
-/** What an address would resolve to another operation. */
+/** An address with such a segment would resolve to another operation. */
 const isNoSegment = (value: unknown): boolean => ["", ".", ".."].includes(String(value ?? ""))
 
-/** The service cannot be used; `message` is one line for the operator. */
 export class ServiceUnusable extends Data.TaggedError("ServiceUnusable")<{ readonly message: string }> {}
 
-/** A JSON body that the start needs. */
 export const getJson = Effect.fnUntraced(
   function* ({ token, url }: Service, path: string) {
     const client = HttpClient.retryTransient(yield* HttpClient.HttpClient, { times: retries })

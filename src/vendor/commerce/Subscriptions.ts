@@ -163,7 +163,11 @@ const canceledAt = (before: Subscription, input: typeof SubscriptionUpdate.Type,
 
 const faultOf = ({ status, current_period_start, current_period_end, canceled_at }: Subscription) => {
   if (current_period_end <= current_period_start) {
-    return refuse("VALIDATION_ERROR", "current_period_end must be after current_period_start.", "current_period_end")
+    return refuse(
+      "VALIDATION_ERROR",
+      "The period is empty: choose a current_period_end after current_period_start.",
+      "current_period_end"
+    )
   }
   return canceled_at !== undefined && status !== "canceled"
     ? refuse(

@@ -4,12 +4,11 @@ import { compress } from "./CompressedDocument.ts"
 
 const files = [
   ["/favicon.svg", "image/svg+xml", "Favicon.svg"],
-  // Browsers request it for pages without an icon of their own, and go by the type.
+  // Browsers request this path for pages without an icon, and use the content type.
   ["/favicon.ico", "image/svg+xml", "Favicon.svg"],
   ["/docs/reference.css", "text/css; charset=utf-8", "Reference.css"]
 ] as const
 
-/** The assets by path, each read and compressed at its first request. */
 export const makeAssets = Effect.fnUntraced(function* (startPage: string) {
   const system = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

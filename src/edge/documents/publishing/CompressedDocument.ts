@@ -1,17 +1,20 @@
 /**
- * A document as it is sent: made and compressed once, with a tag for caches, and in pieces as fast as the client takes them, so
- * that a request costs about as much as any other, and no copy in memory.
+ * A document as it is sent: compressed once, with a tag for caches, in pieces as fast as the client reads. So
+ * a request costs about as much as any other, and no copy in memory.
  */
 import { Readable } from "node:stream"
 import { gzip } from "node:zlib"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { matchesEntityTag } from "../../../access/preconditions/EntityTag.ts"
+import { statuses } from "../../../contract/api/ErrorCode.ts"
+import { errorEnvelope, noteRefused, type Refusal } from "../../../contract/api/Failure.ts"
+import { RequestContext } from "../../../contract/api/RequestContext.ts"
 import { sha256Hex } from "../../../platform/signing/Digest.ts"
 
 interface Encoded {
   readonly bytes: Uint8Array
-  /** A strong entity tag: another for each encoding. */
+  /** A strong entity tag, different for each encoding. */
   readonly tag: string
 }
 
@@ -22,7 +25,6 @@ export interface CompressedDocument {
   readonly compressed: Encoded
 }
 
-/** Compresses a document, outside of the main thread. */
 export const compress = Effect.fnUntraced(function* (
   contentType: string,
   bytes: Uint8Array,
@@ -40,7 +42,7 @@ export const compress = Effect.fnUntraced(function* (
   } satisfies CompressedDocument
 })
 
-/** Responds with the document, or with 304 if the client has it. The given headers replace the usual ones. */
+/** `own` headers replace the usual ones. */
 export const respond = (
   { headers, method }: HttpServerRequest.HttpServerRequest,
   { cacheControl, compressed, contentType, plain }: CompressedDocument,
@@ -49,7 +51,7 @@ export const respond = (
   const isCompressed = acceptsGzip(headers["accept-encoding"])
   const { bytes, tag } = isCompressed ? compressed : plain
   const common = {
-    // A 304 updates the headers of the cached response, of which some depend on the type.
+    // A 304 updates the headers of the cached response; some depend on the content type.
     "content-type": contentType,
     "cache-control": cacheControl,
     etag: tag,
@@ -69,7 +71,7 @@ export const respond = (
 
 const pieceBytes = 65_536
 
-/** One piece in each turn of the event loop, so that other requests are handled between two, however fast the client reads. */
+/** One piece per turn of the event loop, so that other requests run between pieces, however fast the client reads. */
 const pieces = (bytes: Uint8Array): Readable => {
   let start = 0
   return new Readable({
@@ -84,7 +86,6 @@ const pieces = (bytes: Uint8Array): Readable => {
   })
 }
 
-/** Whether the value of Accept-Encoding names gzip, or everything, without the weight 0. */
 const acceptsGzip = (accepted = ""): boolean => {
   const weights = new Map(
     accepted.split(",").map((part) => {
@@ -95,3 +96,10 @@ const acceptsGzip = (accepted = ""): boolean => {
   )
   return (weights.get("gzip") ?? weights.get("*") ?? 0) > 0
 }
+
+export const respondRefusal = Effect.fnUntraced(function* (refusal: Refusal) {
+  const context = yield* RequestContext
+  noteRefused(context, refusal)
+  const body = JSON.stringify(errorEnvelope(refusal, context.requestId, yield* Clock.currentTimeMillis))
+  return HttpServerResponse.text(body, { status: statuses[refusal.code], contentType: "application/json" })
+})

@@ -1,18 +1,17 @@
 /**
- * Serves the console, the web pages in which a vendor's people work. Its files are built by `npm ci` and read at the first request
- * for one. Names of assets contain a digest, so browsers keep them; every other path is a screen of the one page.
+ * Serves the console, the vendor's web pages. Its files are built by `npm ci` and read at the first request
+ * for one. Names of assets contain a digest, so browsers cache them; every other path is a screen of the single page.
  */
-import { Clock, Context, Effect, FileSystem, Layer, Path } from "effect"
+import { Context, Effect, FileSystem, Layer, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { SignIn } from "../../../access/oidc/SignIn.ts"
-import { errorEnvelope, noteRefused, refuse } from "../../../contract/api/Failure.ts"
-import { RequestContext } from "../../../contract/api/RequestContext.ts"
+import { refuse } from "../../../contract/api/Failure.ts"
 import { Settings } from "../../../platform/config/Config.ts"
 import { withoutDeadline } from "../../../platform/postgres/driver/Deadline.ts"
 import { pathPrefix } from "../../requests/PathPrefix.ts"
-import { compress, respond } from "./CompressedDocument.ts"
+import { compress, respond, respondRefusal } from "./CompressedDocument.ts"
 
-/** Where the built console is: the package has JavaScript, and the console beside it. */
+/** The package contains JavaScript, and the console beside it. */
 export const ConsoleFolder = Context.Reference<URL>("licensing/edge/documents/publishing/ConsoleFolder", {
   defaultValue: () =>
     new URL(
@@ -22,7 +21,7 @@ export const ConsoleFolder = Context.Reference<URL>("licensing/edge/documents/pu
 })
 
 /**
- * Only the console's own files run or style anything. It calls this service and the issuer's token endpoint only, and no text
+ * Only the console's own files contain code and styles. It calls only this service and the issuer's token endpoint, and no text
  * becomes code or markup.
  */
 const pageHeaders = (tokenOrigin: string | undefined) => ({
@@ -47,14 +46,7 @@ const notBuilt = refuse(
   "NOT_READY",
   "The console is not built: run `npm ci` with the development dependencies or `npm run console`, and restart the service."
 )
-const noFile = refuse("NOT_FOUND", "The console has no such file: load the page again.")
-
-const refused = Effect.fnUntraced(function* (refusal: typeof notBuilt | typeof noFile, status: number) {
-  const context = yield* RequestContext
-  noteRefused(context, refusal)
-  const body = JSON.stringify(errorEnvelope(refusal, context.requestId, yield* Clock.currentTimeMillis))
-  return HttpServerResponse.text(body, { status, contentType: "application/json" })
-})
+const noFile = refuse("NOT_FOUND", "The console has no such file: reload the page.")
 
 const readFiles = Effect.gen(function* () {
   const files = yield* FileSystem.FileSystem
@@ -81,7 +73,7 @@ const routes = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Settings>()
     const { tokenOrigin, ways } = yield* SignIn
-    // A client that disconnects while they are read must not leave them unread.
+    // A client that disconnects must not interrupt the reading.
     const read = yield* readFiles.pipe(
       Effect.provideContext(services),
       Effect.orElseSucceed(() => undefined),
@@ -92,17 +84,17 @@ const routes = HttpRouter.use(
     const page = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
       const found = yield* files
       return found === undefined
-        ? yield* refused(notBuilt, 503)
+        ? yield* respondRefusal(notBuilt)
         : respond(request, found.page, pageHeaders(yield* withoutDeadline(tokenOrigin)))
     })
     const asset = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
       const { name = "" } = yield* HttpRouter.params
       const file = (yield* files)?.assets.get(name)
-      return file === undefined ? yield* refused(noFile, 404) : respond(request, file, assetHeaders)
+      return file === undefined ? yield* respondRefusal(noFile) : respond(request, file, assetHeaders)
     })
     yield* router.add("GET", "/console/assets/:name", asset)
     yield* router.add("GET", "/console/sign-in.json", Effect.map(withoutDeadline(ways), HttpServerResponse.jsonUnsafe))
-    // This route takes /console, too.
+    // This route also matches /console.
     yield* router.add("GET", "/console/*", page)
   })
 )

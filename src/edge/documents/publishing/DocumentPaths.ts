@@ -1,6 +1,3 @@
-/** Where the generated documents are published. */
-
-/** The OpenAPI document, in its formats. */
 export const openApiPaths = ["/openapi.json", "/openapi.yaml"] as const
 
 /** Texts that contain the service's address. */

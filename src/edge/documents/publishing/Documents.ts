@@ -10,22 +10,18 @@ import { baseUrlPlaceholder, llmsFull, llmsIndex, operationPath, operationTexts,
 
 type Document = ReturnType<typeof openApiDocument>
 
-/** The OpenAPI document as JSON. */
 export const openApiJson = (document: Document): string => JSON.stringify(document)
 
-/** The OpenAPI document as YAML. */
 export const openApiYaml = (document: Document): string =>
   stringify(document, { lineWidth: 0, aliasDuplicateObjects: false })
 
-/** The index for language models, with a placeholder for the service's address. */
+/** These texts have a placeholder for the service's address. */
 export const llmsText = (document: Document, pages?: ReadonlyArray<SitePage>): string =>
   llmsIndex(document, baseUrlPlaceholder, pages)
 
-/** The text of each operation by its path, with the placeholder. */
 export const operationFiles = (document: Document): ReadonlyMap<string, string> =>
   new Map([...operationTexts(document, baseUrlPlaceholder)].map(([id, text]) => [operationPath(id), text]))
 
-/** The full text for language models, with a placeholder for the service's address. */
 export const llmsFullText = (document: Document): string => llmsFull(document, baseUrlPlaceholder)
 
 /** The committed documents: path from the project's folder → content. */

@@ -1,5 +1,5 @@
 /**
- * Makes the documents on a thread of their own, which ends with it: they take seconds of computing, and runtime requests are
+ * Makes the documents on a separate thread, which then ends. They take seconds of computing, and runtime requests are
  * handled meanwhile.
  */
 import { Worker } from "node:worker_threads"
@@ -14,25 +14,22 @@ export interface Documents {
 }
 
 export interface DocumentsInput {
-  /** The service's public address, if configured. */
   readonly baseUrl: string | undefined
-  /** The pages of the documentation site. */
   readonly pages: ReadonlyArray<SitePage>
 }
 
-// The file's own extension: the package has JavaScript.
+// The package contains JavaScript.
 const workerScript = new URL(`./DocumentsWorker${import.meta.url.slice(-3)}`, import.meta.url)
 
-// It needs about half.
+// The thread needs about half of this.
 const resourceLimits = { maxOldGenerationSizeMb: 256 }
 
-/** Makes the documents of a service. */
 export const makeDocuments = (input: DocumentsInput): Effect.Effect<Documents> =>
   Effect.callback((resume) => {
     const worker = new Worker(workerScript, { name: "documents", resourceLimits, workerData: input })
     worker.once("message", (documents: Documents) => resume(Effect.succeed(documents)))
     worker.once("error", (error) => resume(Effect.die(error)))
     worker.once("exit", () => resume(Effect.die(new Error("The documents thread has ended."))))
-    // A service that stops does not wait for it.
+    // A stopping service does not wait for the thread.
     worker.unref()
   })

@@ -1,15 +1,13 @@
 /** Serves the documents over HTTP. They are made and compressed once, on a thread of their own, at the first request for one. */
-import { Clock, Effect, Fiber, FiberSet, Option } from "effect"
+import { Effect, Fiber, FiberSet, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { statuses } from "../../../contract/api/ErrorCode.ts"
-import { errorEnvelope, refuse } from "../../../contract/api/Failure.ts"
-import { RequestContext } from "../../../contract/api/RequestContext.ts"
+import { refuse } from "../../../contract/api/Failure.ts"
 import { Settings } from "../../../platform/config/Config.ts"
 import { withoutDeadline } from "../../../platform/postgres/driver/Deadline.ts"
 import { startPage } from "../reference/ReferencePages.ts"
 import { baseUrlPlaceholder } from "../texts/Llms.ts"
 import { makeAssets } from "./Assets.ts"
-import { type CompressedDocument, compress, respond } from "./CompressedDocument.ts"
+import { type CompressedDocument, compress, respond, respondRefusal } from "./CompressedDocument.ts"
 import { openApiPaths, referencePath, textPaths } from "./DocumentPaths.ts"
 import { makeDocuments } from "./DocumentsThread.ts"
 import { makeSite } from "./Site.ts"
@@ -19,7 +17,7 @@ export const DocumentsHttp = HttpRouter.use(
     const { baseUrl, console } = yield* Settings
     const site = yield* makeSite
     const assets = yield* makeAssets(startPage(console))
-    // On a busy machine the first request waits for longer than requests may take.
+    // On a busy machine the first request takes longer than the deadline.
     const documents = withoutDeadline(yield* makeOnce(makeDocuments({ baseUrl, pages: site.pages })))
     const text = makeTexts(Effect.map(documents, ({ templates }) => templates))
     const textOf = (request: HttpServerRequest.HttpServerRequest, path: string) =>
@@ -37,7 +35,7 @@ export const DocumentsHttp = HttpRouter.use(
       yield* router.add("GET", path, (request) => Effect.map(asset, (it) => respond(request, it)))
     yield* router.add("GET", "/docs/*", (request) => {
       const path = pathOf(request)
-      // Relative, because the service may be published below a path.
+      // Relative, because the public address may have a path.
       if (path === "/docs") return Effect.succeed(HttpServerResponse.redirect("docs/"))
       if (path.startsWith("/docs/operations/")) return Effect.flatMap(textOf(request, path), orMissing(request))
       const light = path === referencePath ? Effect.map(documents, ({ byPath }) => byPath.get(path)) : Effect.undefined
@@ -49,8 +47,8 @@ export const DocumentsHttp = HttpRouter.use(
 )
 
 /**
- * Runs the effect at its first use, and gives its result to all uses. It runs on a fiber of its own: a client that
- * disconnects must not leave the documents unmade. After a failure the next use runs it again.
+ * Runs the effect at its first use, and shares its result. It runs on its own fiber: a client that
+ * disconnects must not interrupt it. After a failure the next use runs it again.
  */
 const makeOnce = Effect.fnUntraced(function* <A>(make: Effect.Effect<A>) {
   const fork = yield* FiberSet.makeRuntime<never>()
@@ -66,26 +64,14 @@ const makeOnce = Effect.fnUntraced(function* <A>(make: Effect.Effect<A>) {
 
 const pathOf = ({ url }: HttpServerRequest.HttpServerRequest): string => url.split("?", 1)[0]!
 
-const noSuchPage = refuse("NOT_FOUND", "There is no such page: /docs/ leads to all pages.")
+const noSuchPage = refuse("NOT_FOUND", "There is no such page: /docs/ lists all pages.")
 
-/** Responds with the document, or with the refusal of an unknown path. */
 const orMissing = (request: HttpServerRequest.HttpServerRequest) => (document: CompressedDocument | undefined) =>
-  document === undefined ? missing : Effect.succeed(respond(request, document))
+  document === undefined ? respondRefusal(noSuchPage) : Effect.succeed(respond(request, document))
 
-const missing = Effect.gen(function* () {
-  const context = yield* RequestContext
-  context.refused = noSuchPage.code
-  const envelope = errorEnvelope(noSuchPage, context.requestId, yield* Clock.currentTimeMillis)
-  return HttpServerResponse.text(JSON.stringify(envelope), {
-    status: statuses[noSuchPage.code],
-    contentType: "application/json"
-  })
-})
-
-// The address is part of the text; without a configured one clients choose it.
+// The texts contain the address, which clients choose if none is configured.
 const textsMax = 16
 
-/** A function from a text's path and the service's address to the text that contains it. */
 const makeTexts = (templates: Effect.Effect<ReadonlyMap<string, string>>) => {
   const kept = new Map<string, CompressedDocument>()
   return Effect.fnUntraced(function* (path: string, address: string) {

@@ -1,11 +1,11 @@
 /**
- * The documentation site that `npm run docs` has built: files in a folder, served below /docs/. A service without it shows the light
+ * Serves the documentation site that `npm run docs` builds, below /docs/. A service without it shows the light
  * reference page. What must stay true: only files that were in the folder at the start are read, so that no path leads elsewhere.
  */
 import { Context, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { type CompressedDocument, compress } from "./CompressedDocument.ts"
 
-/** Where the site is: beside `src`. The package has JavaScript, and the site in `dist`. */
+/** Beside `src`; the package has the site in `dist`. */
 export const SiteFolder = Context.Reference<URL>("licensing/edge/documents/publishing/SiteFolder", {
   defaultValue: () => new URL(import.meta.url.endsWith(".js") ? "../../../site/" : "../../../../site/", import.meta.url)
 })
@@ -27,12 +27,10 @@ const contentTypes: { readonly [extension: string]: string } = {
 const cacheControlOf = (name: string): string | undefined =>
   name.startsWith("assets/") ? "public, max-age=31536000, immutable" : undefined
 
-/** The pages of the index for language models. */
 const Pages = Schema.fromJsonString(
   Schema.Array(Schema.Struct({ path: Schema.String, title: Schema.String, description: Schema.String }))
 )
 
-/** The file of a path below /docs/, compressed once; None if the site has no such file. */
 export const makeSite = Effect.gen(function* () {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -46,7 +44,7 @@ export const makeSite = Effect.gen(function* () {
     const existing = made.get(name)
     if (existing !== undefined) return Option.some(existing)
     if (!names.has(name)) return Option.none()
-    // A folder, or a file that was removed since.
+    // A folder, or a removed file.
     const bytes = yield* Effect.option(files.readFile(paths.join(folder, name)))
     if (Option.isNone(bytes)) return Option.none()
     const type = contentTypes[name.slice(name.lastIndexOf(".") + 1)] ?? "text/plain; charset=utf-8"

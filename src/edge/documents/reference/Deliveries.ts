@@ -1,15 +1,12 @@
-/** The deliveries to webhook endpoints as HTML: when each type of event is recorded, and an example that can be verified. */
 import { eventTypes } from "../../../ledger/events/EventType.ts"
 import { eventCatalogue } from "../EventCatalogue.ts"
 import { type Delivery, readExamples } from "../Examples.ts"
 import { escaped, prose } from "./Html.ts"
 import type { Part } from "./Reference.ts"
 
-/** What the parts have in common. */
 export const deliveriesIntroduction = (): string =>
   `What webhook endpoints receive: one POST for each event. The examples are recorded and verify with the secret \`${readExamples().deliveries.secret}\` over the body as JSON without spaces.`
 
-/** One part for each type of event. */
 export const referenceDeliveries = (): ReadonlyArray<Part> => {
   const { byType } = readExamples().deliveries
   return eventTypes.map((type) => ({
@@ -19,7 +16,7 @@ export const referenceDeliveries = (): ReadonlyArray<Part> => {
   }))
 }
 
-/** Without dots, which some tools drop from the fragment of an address. */
+/** Some tools drop dots from the fragment of an address. */
 const idOf = (type: string): string => `event-${type.replaceAll(/[._]/g, "-")}`
 
 const exampleHtml = (delivery: Delivery | undefined): string => {

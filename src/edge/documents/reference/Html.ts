@@ -1,9 +1,8 @@
-/** HTML as text. Every value from outside passes through `escaped`. */
+/** Every value from outside passes through `escaped`. */
 
 export const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
-/** A description of the document: its code spans become code, all else is text. */
 export const prose = (text: string): string =>
   text
     .split("`")

@@ -4,27 +4,24 @@
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
-import { nameOf } from "../Schemas.ts"
+import { dataOf, nameOf, operationsByTag, type PublishedOperation } from "../Schemas.ts"
 import { typeOf } from "../TypeWords.ts"
 import { escaped, prose, table } from "./Html.ts"
 
 type Json = JsonSchema.JsonSchema
 type Spec = OpenApi.OpenAPISpec
-type Operation = OpenApi.OpenAPISpecOperation & { readonly "x-required-scopes"?: ReadonlyArray<string> }
+type Operation = PublishedOperation["operation"]
 type Parameter = OpenApi.OpenAPISpecParameter & { readonly $ref?: string }
 
-/** Where names lead. */
 export interface Places {
   readonly schema: (name: string) => string
   readonly code: (code: string) => string
 }
 
-/** A part of the reference: an operation or a schema. */
 export interface Part {
-  /** The operationId, or the schema's name. */
   readonly id: string
   readonly title: string
-  /** On one line but for examples, which have no empty line: a Markdown page may contain it. */
+  /** One line, except examples, which have no empty line: so a Markdown page may contain it. */
   readonly html: string
 }
 
@@ -34,29 +31,18 @@ export interface Group {
   readonly operations: ReadonlyArray<Part>
 }
 
-/** The operations by tag, in the order of the document. */
-export const referenceGroups = (spec: Spec, places: Places): ReadonlyArray<Group> => {
-  const all = Object.entries(spec.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({
-      method: method.toUpperCase(),
-      path,
-      operation: operation as Operation
-    }))
-  )
-  return spec.tags.map(({ description = "", name }) => ({
+export const referenceGroups = (spec: Spec, places: Places): ReadonlyArray<Group> =>
+  operationsByTag(spec).map(({ description = "", name, operations }) => ({
     name,
     description,
-    operations: all
-      .filter(({ operation }) => operation.tags.includes(name))
-      .map(({ method, operation, path }) => ({
-        id: operation.operationId,
-        title: operation.summary ?? operation.operationId,
-        html: operationHtml({ method, path, operation }, spec, places)
-      }))
+    operations: operations.map((located) => ({
+      id: located.operation.operationId,
+      title: located.operation.summary ?? located.operation.operationId,
+      html: operationHtml(located, spec, places)
+    }))
   }))
-}
 
-/** The named schemas, but for the envelopes of responses, which the introduction describes. */
+/** The named schemas except envelopes, which the introduction describes. */
 export const referenceSchemas = (spec: Spec, places: Places): ReadonlyArray<Part> =>
   Object.entries(spec.components.schemas).flatMap(([name, schema]) =>
     dataOf(schema) === undefined
@@ -64,13 +50,7 @@ export const referenceSchemas = (spec: Spec, places: Places): ReadonlyArray<Part
       : []
   )
 
-interface Located {
-  readonly method: string
-  readonly path: string
-  readonly operation: Operation
-}
-
-const operationHtml = (located: Located, spec: Spec, places: Places): string => {
+const operationHtml = (located: PublishedOperation, spec: Spec, places: Places): string => {
   const { method, operation, path } = located
   const parameters = ((operation.parameters ?? []) as ReadonlyArray<Parameter>).map((parameter) =>
     resolved(parameter, spec)
@@ -132,7 +112,6 @@ const bodyHtml = (schema: Json, spec: Spec, places: Places): string => {
     : `<p>${typeHtml(schema, spec, places)}</p>${fieldsHtml(spec.components.schemas[name] ?? {}, spec, places)}`
 }
 
-/** The fields of an object, or the type of anything else. */
 const fieldsHtml = (schema: Json, spec: Spec, places: Places): string => {
   const properties = schema["properties"] as { readonly [name: string]: Json } | undefined
   const required = (schema["required"] ?? []) as ReadonlyArray<string>
@@ -146,7 +125,6 @@ const fieldsHtml = (schema: Json, spec: Spec, places: Places): string => {
   return `${description}${table(["Field", "Type", "Meaning"], rows)}`
 }
 
-/** The type in words; the names of schemas lead to them. */
 const typeHtml = (schema: Json, spec: Spec, places: Places): string =>
   escaped(typeOf(schema)).replaceAll(/\b[A-Z][A-Za-z]+\b/g, (name) =>
     spec.components.schemas[name] === undefined ? name : `<a href="${places.schema(name)}">${name}</a>`
@@ -171,13 +149,7 @@ const responseHtml = (status: number, response: OpenApi.OpenApiSpecResponse, spe
   return `${prose(response.description)} ${data === undefined ? typeHtml(media.schema, spec, places) : type}${example}`
 }
 
-/** The schema of an envelope's data; undefined for other schemas. */
-const dataOf = (schema: Json): Json | undefined => {
-  const { data, meta } = (schema["properties"] ?? {}) as { readonly data?: Json; readonly meta?: Json }
-  return meta === undefined ? undefined : data
-}
-
-const curlOf = ({ method, operation, path }: Located, example: unknown): string => {
+const curlOf = ({ method, operation, path }: PublishedOperation, example: unknown): string => {
   const kind = kindOf(operation)
   const credential =
     kind === "none" ? "" : ` \\\n  -H "Authorization: ${kind === "key" ? "License $KEY" : "Bearer $TOKEN"}"`

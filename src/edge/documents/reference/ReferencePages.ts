@@ -10,7 +10,7 @@ type Spec = OpenApi.OpenAPISpec
 
 const within: Places = { schema: (name) => `#${name}`, code: (code) => `#${code}` }
 
-/** All addresses are relative: the service may be published below a path. */
+/** All addresses are relative, because the public address may have a path. */
 const page = (title: string, top: string, body: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -26,7 +26,6 @@ ${body}
 </html>
 `
 
-/** The reference: every operation, error code and schema. */
 export const referencePage = (spec: Spec): string => {
   const groups = referenceGroups(spec, within)
   return page(
@@ -75,7 +74,6 @@ const links = (top: string): string =>
     .map(([path, name]) => `<a href="${top}${path}">${name}</a>`)
     .join(" · ")
 
-/** The page at `/`. */
 export const startPage = (hasConsole: boolean): string =>
   page(
     "Licensing service",

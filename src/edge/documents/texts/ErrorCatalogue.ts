@@ -52,12 +52,12 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
   ),
   LICENSE_EXPIRED: entry(
     "expires_at and the policy's grace after it have passed.",
-    "Offer a renewal; `expires_at` and `access_ends_at` say since when."
+    "Offer a renewal; see `expires_at` and `access_ends_at`."
   ),
   LICENSE_REVOKED: entry("The license was revoked.", "Stop the licensed use: a revocation is permanent."),
   LICENSE_NOT_STARTED: entry(
     "The license's starts_at is in the future.",
-    "Wait until `starts_at`, or for `retry_after_seconds`."
+    "Wait until `starts_at` or for `retry_after_seconds`."
   ),
   DEVICE_BLACKLISTED: entry("The device is blacklisted.", "Stop the licensed use on this device."),
   DEVICE_NOT_ACTIVE: entry(
@@ -73,7 +73,7 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "Check the code; ask the vendor for a license key, or for a policy with public trials."
   ),
   TRIAL_ALREADY_USED: entry(
-    "This device has had its trial of the product; each device has one, for ever.",
+    "This device has used its trial of the product; each device has one trial.",
     "Use the license key of that trial, or buy a license. If the response with the key was lost, the vendor finds the license by the device and rotates its key."
   ),
   VM_NOT_ALLOWED: entry(
@@ -88,7 +88,7 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
   FLOATING_NOT_ENABLED: entry("The license has no floating seats.", "Activate the device instead of checking out."),
   ACTIVATION_LIMIT_REACHED: entry(
     "All activations of the license are in use.",
-    "Deactivate or reset another device, or raise max_activations; `max` and `used` say how many."
+    "Deactivate or reset another device, or raise max_activations; see `max` and `used`."
   ),
   CONTAINER_LIMIT_REACHED: entry(
     "All container instances of the license are in use.",
@@ -205,11 +205,11 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "Wait for the seconds in `Retry-After`, then repeat the request."
   ),
   INTERNAL_ERROR: entry(
-    "A fault of the service. The response shows no internals.",
+    "A fault of the service. The response shows no details.",
     "Give the operator the request id: the log has the cause under it. Repeating is safe with an event_id or an Idempotency-Key."
   ),
   NOT_READY: entry(
     "The service starts, stops, is overloaded, or cannot reach its database.",
-    "Repeat the request after the seconds in `Retry-After`. An application goes on with its stored response."
+    "Repeat the request after the seconds in `Retry-After`. An application continues with its stored response."
   )
 }

@@ -27,10 +27,9 @@ const titles: { readonly [status: number]: string } = {
   503: "Not ready"
 }
 
-// A longer list says nothing: any operation of that kind may give the code.
+// A longer list is not useful: any operation of that kind may return the code.
 const listedMax = 12
 
-/** The page. */
 export const errorsPage = (): string => {
   const byCode = operationsByCode()
   const byStatus = Map.groupBy(Object.keys(statuses) as Array<Code>, (code) => statuses[code] as number)

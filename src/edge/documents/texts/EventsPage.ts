@@ -11,7 +11,6 @@ reference at \`/docs/\` and the OpenAPI document have a recorded delivery of eac
 all of a noun: \`license.*\`. New types may be added.
 `
 
-/** The page. */
 export const eventsPage = (): string => {
   const byNoun = Map.groupBy(eventTypes, (type) => type.slice(0, type.indexOf(".")))
   const sections = [...byNoun].flatMap(([noun, types]) => [

@@ -1,6 +1,6 @@
 /**
- * What a program needs beside the operations: webhooks, signatures, offline envelopes, repeated requests. Values come from the
- * constants of the code, and the example of a delivery is made by it.
+ * The rules beside the operations: webhooks, signatures, offline envelopes, repeated requests. Values come from the
+ * constants of the code, and the code makes the example of a delivery.
  */
 import { idempotencyKeyMax, replayedHeader, retentionMillis } from "../../../access/idempotency/Idempotency.ts"
 import { eventTypes } from "../../../ledger/events/EventType.ts"
@@ -17,7 +17,6 @@ import { retryAfter } from "../../responses/ResponseHeaders.ts"
 
 type Lines = ReadonlyArray<string>
 
-/** All of them, as sections with headings of the second level. */
 export const facts = (): Lines => [
   "# Rules beside the operations",
   "",
@@ -63,7 +62,7 @@ const offline: Lines = [
   ""
 ]
 
-// A fixed example, so that the text does not change: 32 bytes that count up.
+// A fixed secret, so that the text does not change.
 const exampleSecret =
   secretPrefix + Buffer.from(Uint8Array.from({ length: secretBytes }, (_, index) => index)).toString("base64")
 const exampleSeconds = 1_893_456_000

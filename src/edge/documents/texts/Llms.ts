@@ -1,11 +1,11 @@
 /**
  * The contract as text for language models, derived from the OpenAPI document: a short index, a text of each operation, and a full
- * text. Lines are short and state one fact, so that a part of the text is meaningful without the rest.
+ * text. Lines are short and state one fact, so that an excerpt is meaningful.
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
 import { type Code, statuses } from "../../../contract/api/ErrorCode.ts"
-import { nameOf, namesWithin } from "../Schemas.ts"
+import { dataOf, nameOf, namesWithin, operationsByTag, type PublishedOperation } from "../Schemas.ts"
 import { typeOf } from "../TypeWords.ts"
 import { errorCatalogue } from "./ErrorCatalogue.ts"
 import { facts } from "./Facts.ts"
@@ -13,18 +13,14 @@ import { facts } from "./Facts.ts"
 type Json = JsonSchema.JsonSchema
 type Spec = OpenApi.OpenAPISpec
 
-/** The placeholder for the service's address in committed documents. */
 export const baseUrlPlaceholder = "{base_url}"
 
-/** A page of the documentation site, for the index. */
 export interface SitePage {
-  /** The path below `/docs/`. */
   readonly path: string
   readonly title: string
   readonly description: string
 }
 
-/** The path of an operation's own text. */
 export const operationPath = (operationId: string): string => `/docs/operations/${operationId}.md`
 
 /** `/llms.txt`, by the convention of llmstxt.org: a summary, then sections of links. */
@@ -37,7 +33,7 @@ export const llmsIndex = (spec: Spec, baseUrl: string, pages: ReadonlyArray<Site
     `- [OpenAPI document](${baseUrl}/openapi.yaml): schemas, statuses and codes`,
     "",
     ...(pages.length === 0 ? [] : ["## Guides", "", ...pages.map((page) => guideLine(page, baseUrl)), ""]),
-    ...groupsOf(spec).flatMap(({ name, operations }) => [
+    ...operationsByTag(spec).flatMap(({ name, operations }) => [
       `## Operations: ${name}`,
       "",
       ...operations.map(
@@ -56,15 +52,14 @@ export const llmsIndex = (spec: Spec, baseUrl: string, pages: ReadonlyArray<Site
 const guideLine = ({ description, path, title }: SitePage, baseUrl: string): string =>
   `- [${title}](${baseUrl}/docs/${path}): ${description}`
 
-/** The text of each operation: its fields, codes and example, and the schemas that it needs. */
 export const operationTexts = (spec: Spec, baseUrl: string): ReadonlyMap<string, string> =>
   new Map(
-    groupsOf(spec)
+    operationsByTag(spec)
       .flatMap(({ operations }) => operations)
       .map((entry) => [entry.operation.operationId, operationDocument(entry, spec, baseUrl)])
   )
 
-const operationDocument = (entry: OperationEntry, spec: Spec, baseUrl: string): string =>
+const operationDocument = (entry: PublishedOperation, spec: Spec, baseUrl: string): string =>
   [
     ...operationText(entry, spec, baseUrl).with(0, `# ${entry.operation.operationId}`),
     ...[...namesWithin(shapesOf(entry.operation), spec.components.schemas)].flatMap((name) =>
@@ -80,7 +75,7 @@ export const llmsFull = (spec: Spec, baseUrl: string): string =>
     ...introduction(baseUrl),
     ...facts(),
     ...errorLines,
-    ...groupsOf(spec).flatMap(({ name, description, operations }) => [
+    ...operationsByTag(spec).flatMap(({ name, description, operations }) => [
       `# ${name}`,
       "",
       ...(description === undefined ? [] : [description, ""]),
@@ -127,40 +122,18 @@ const introduction = (baseUrl: string): ReadonlyArray<string> => [
   ""
 ]
 
-/** What the operation takes and gives; the introduction describes refusals. */
-const shapesOf = ({ parameters, requestBody, responses }: OperationEntry["operation"]): unknown => [
+/** Without refusals, which the introduction describes. */
+const shapesOf = ({ parameters, requestBody, responses }: PublishedOperation["operation"]): unknown => [
   parameters,
   requestBody,
   Object.entries(responses).filter(([status]) => Number(status) < 400)
 ]
 
-interface OperationEntry {
-  readonly method: string
-  readonly path: string
-  readonly operation: OpenApi.OpenAPISpecOperation & { readonly "x-required-scopes"?: ReadonlyArray<string> }
-}
-
-const groupsOf = (spec: Spec) => {
-  const all = Object.entries(spec.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(
-      ([method, operation]): OperationEntry => ({
-        method: method.toUpperCase(),
-        path,
-        operation: operation as OperationEntry["operation"]
-      })
-    )
-  )
-  return spec.tags.map((tag) => ({
-    ...tag,
-    operations: all.filter(({ operation }) => operation.tags.includes(tag.name))
-  }))
-}
-
-const scopesOf = ({ "x-required-scopes": scopes }: OperationEntry["operation"]) =>
+const scopesOf = ({ "x-required-scopes": scopes }: PublishedOperation["operation"]) =>
   scopes === undefined ? "" : `; ${scopes.length === 0 ? "any token" : scopes.join(", ")}`
 
 const operationText = (
-  { method, path, operation }: OperationEntry,
+  { method, path, operation }: PublishedOperation,
   spec: Spec,
   baseUrl: string
 ): ReadonlyArray<string> => {
@@ -181,7 +154,7 @@ const operationText = (
   ]
 }
 
-const authorizationOf = (operation: OperationEntry["operation"]): string => {
+const authorizationOf = (operation: PublishedOperation["operation"]): string => {
   const names = operation.security.flatMap((requirement) => Object.keys(requirement))
   if (names.includes("LicenseKey")) return "`License <LICENSE_KEY>`"
   return names.length === 0 ? "none" : `\`Bearer <API_TOKEN>\`${scopesOf(operation).replace("; ", " with ")}`
@@ -207,16 +180,10 @@ const responseText = (status: number, response: OpenApi.OpenApiSpecResponse, spe
   return data === undefined ? typeOf(schema) : `data: ${typeOf(data)}`
 }
 
-/** The schema of an envelope's data; undefined for other schemas. */
-const dataOf = (schema: Json): Json | undefined => {
-  const { data, meta } = (schema["properties"] ?? {}) as { readonly data?: Json; readonly meta?: Json }
-  return meta === undefined ? undefined : data
-}
-
 const curl = (
   method: string,
   address: string,
-  operation: OperationEntry["operation"],
+  operation: PublishedOperation["operation"],
   example: unknown
 ): ReadonlyArray<string> => {
   const credential = authorizationOf(operation).includes("LICENSE_KEY") ? "License $LICENSE_KEY" : "Bearer $API_TOKEN"
@@ -229,7 +196,7 @@ const curl = (
   ]
 }
 
-/** The fields of an inline schema; a named schema is described in its own section. */
+/** A named schema has its own section. */
 const inlineFields = (schema: Json): ReadonlyArray<string> =>
   nameOf(schema) === undefined ? schemaLines(schema).map((line) => `  ${line}`) : []
 

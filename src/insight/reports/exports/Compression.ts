@@ -4,14 +4,14 @@
 import { constants, zstdCompressSync, zstdDecompress } from "node:zlib"
 import { Effect } from "effect"
 
-/** Bytes of an output buffer; 200 ledger rows fill one or two. */
+/** 200 ledger rows fill one or two output buffers. */
 const outputBytes = 16_384
 const options = { chunkSize: outputBytes, params: { [constants.ZSTD_c_compressionLevel]: 1 } }
 
-/** A chunk takes 0.2 ms, less than passing it to another thread takes on both threads. */
+/** Compressing a chunk takes 0.2 ms, less than passing it to another thread. */
 export const compress = (bytes: Uint8Array): Uint8Array => zstdCompressSync(bytes, options)
 
-/** On threads beside the event loop. `size`: the size of the result, in bytes. Other results are refused. */
+/** Runs off the event loop. Fails if the result has not `size` bytes. */
 export const decompress = (bytes: Uint8Array, size: number): Effect.Effect<Uint8Array> =>
   Effect.callback((resume) =>
     zstdDecompress(bytes, { chunkSize: Math.max(size, 64), maxOutputLength: size }, (error, result) =>

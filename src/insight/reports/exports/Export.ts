@@ -44,11 +44,11 @@ export const ReportExport = Schema.Struct({
   download_url: Schema.String.annotate({
     description: "The address of the file; its download needs the scope report:export."
   }),
-  rows: Count.annotate({ description: "The number of rows in the file so far." }),
+  rows: Count.annotate({ description: "The current number of rows in the file." }),
   size_bytes: Schema.optionalKey(Count.annotate({ description: "The size of the file." })),
   failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." })),
   erased_at: Schema.optionalKey(
-    Instant("When the file was removed because a customer was erased. The digests are those of the file as it was.")
+    Instant("When the file was removed because a customer was erased. The digests are those of the removed file.")
   )
 }).annotate({ identifier: "ReportExportMetadata", description: "A report export and the state of its file." })
 export type ReportExport = typeof ReportExport.Type
@@ -58,7 +58,6 @@ export type StoredExport = Omit<ReportExport, "download_url">
 
 export const exportSorts = { created_at: "instant" } as const
 
-/** The filters of the list of exports. */
 export const exportFilters = {
   report_kind: Schema.optionalKey(ReportExport.fields.report_kind),
   status: Schema.optionalKey(ReportExport.fields.status)

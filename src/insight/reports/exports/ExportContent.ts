@@ -19,21 +19,18 @@ import { usageSummary } from "../usage/UsageSummary.ts"
 import type { ReportExportFormat } from "./Export.ts"
 import { emptyDigests, extendDigests, type RunningDigests } from "./RunningDigests.ts"
 
-/** A piece of an export. The concatenated texts of all pieces are the whole. */
 export interface Piece {
   /** The figures as canonical JSON, in UTF-8. */
   readonly snapshot: Uint8Array
-  /** The same as CSV; empty for other formats. */
+  /** The figures as CSV; empty for other formats. */
   readonly csv: Uint8Array
   /** The digests of all pieces up to this one, if known. */
   readonly digests: RunningDigests | undefined
   readonly rows: number
-  /** The sequence number of the last ledger row in it. */
   readonly collected: number
   readonly last: boolean
 }
 
-/** The stored request of an export. */
 export interface ExportRequest {
   readonly report_kind: ReportKind
   readonly format: ReportExportFormat
@@ -44,15 +41,14 @@ export interface ExportRequest {
   readonly product_ids?: ReadonlyArray<string>
 }
 
-/** What the token that requested an export reaches. */
 export const ofToken = ({ product_ids }: Pick<ExportRequest, "product_ids">): OfToken =>
   product_ids === undefined ? {} : { products: product_ids }
 
-/** Decodes stored filters: they were valid when they were accepted. */
+/** Stored filters were checked when they were accepted. */
 const decodeStored = <K extends ReportKind>(kind: K, filters: ExportRequest["filters"]) =>
   Effect.orDie(decodeFilters(kind, filters))
 
-/** An export of any other report, in one piece. Refuses more rows than `rowsMax`. */
+/** An export of another report than the ledger. Refuses more rows than `rowsMax`. */
 export const wholePiece = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   request: ExportRequest,
@@ -138,7 +134,6 @@ const reportOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request:
 
 const groupFields = Report.groupFields
 
-/** Flattens a value into rows of path and value. */
 const flatten = (value: Cell, path = ""): ReadonlyArray<{ readonly field: string; readonly value: Cell }> =>
   typeof value === "object" && value !== null
     ? Object.entries(value).flatMap(([key, inner]) => flatten(inner as Cell, path === "" ? key : `${path}.${key}`))

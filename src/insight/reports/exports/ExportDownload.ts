@@ -6,7 +6,7 @@ import type { ExportFile } from "./Exports.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** An export with the address of its file: at the service's public address, else at the host of the request. */
+/** Without a configured public address, the download address has the host of the request. */
 export const withDownloadUrl =
   (baseUrl: string | undefined, request: Request) =>
   (stored: StoredExport): ReportExport => ({

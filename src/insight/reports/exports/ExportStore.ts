@@ -17,12 +17,12 @@ import { LedgerSnapshot, ledgerHead } from "./LedgerSnapshot.ts"
 import type { RunningDigest, RunningDigests } from "./RunningDigests.ts"
 import { type StoredChunk, type StoredPiece, storedChunks } from "./StoredPiece.ts"
 
-/** Chunks of one statement, at most 1 MiB: the driver allocates a buffer for the whole statement. */
+/** At most 1 MiB, because the driver allocates a buffer for the whole statement. */
 const chunksAtOnce = 8
 
 export type Part = "snapshot" | "artifact"
 
-/** The part that is the file of an export: a JSON file is the snapshot itself. */
+/** The file of a JSON export is the snapshot itself. */
 export const partOf = ({ format }: Pick<StoredExport, "format">): Part => (format === "json" ? "snapshot" : "artifact")
 
 const { download_url: _, ...storedFields } = ReportExport.fields
@@ -56,7 +56,6 @@ export const findExport = (sql: SqlClient.SqlClient, id: string) =>
     ([row]): StoredExport | undefined => row
   )
 
-/** A page of the exports that a token for these products reaches. */
 export const listExports = (sql: SqlClient.SqlClient, request: ListRequest & ExportFilter, products: ProductIds) =>
   readPage(sql, request, {
     columns: sql.literal(exportColumns),
@@ -74,7 +73,7 @@ export const insertExport = (sql: SqlClient.SqlClient, row: ExportRow) => sql`
     ${row.created_by}, ${row.product_ids === undefined ? null : columns.text(row.product_ids)}, ${instant(row.generated_at)}, ${row.ledger_last}, ${instant(row.created_at)},
     ${instant(row.updated_at)})`
 
-/** The sequence number of the event of an export's creation, the point in time that the export shows. */
+/** The export shows the state at the event of its creation. */
 export const requestSequence = (sql: SqlClient.SqlClient, id: string) =>
   Effect.map(
     decodeSequences(sql`
@@ -83,7 +82,6 @@ export const requestSequence = (sql: SqlClient.SqlClient, id: string) =>
     ([row]) => row?.sequence
   )
 
-/** Leases the oldest export without a current lease, until an instant. */
 export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number) =>
   Effect.map(
     decodeExports(sql`
@@ -99,8 +97,8 @@ export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number
   )
 
 /**
- * Appends a piece and updates the export's progress. Returns the updated row, or undefined if another node has taken the export
- * over meanwhile: nothing is written then.
+ * Appends a piece and updates the export's progress. Writes nothing and returns undefined if another node has taken the export
+ * over.
  */
 export const writePiece = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -109,7 +107,7 @@ export const writePiece = Effect.fnUntraced(function* (
   times: { readonly now: number; readonly until: number }
 ) {
   const { artifact, snapshot } = piece
-  // The next piece need not wait for the disk: if the machine fails, rows and progress are lost together. The commit that completes
+  // The next piece need not wait for the disk: after a crash, rows and progress are lost together. The commit that completes
   // the export waits for the disk, including all earlier commits.
   if (!piece.last) yield* sql`SET LOCAL synchronous_commit = off`
   const [written] = yield* decodeExports(sql`
@@ -174,13 +172,13 @@ export const completeExport = Effect.fnUntraced(function* (
     UPDATE report_exports SET status = 'completed', digest = ${figures.digest}, artifact_digest = ${file.digest},
       size_bytes = ${file.size}, leased_until = NULL, updated_at = ${instant(now)}
     WHERE id = ${row.id} AND attempts = ${row.attempts}`
-  // The snapshot is not needed any more unless it is the file.
+  // The snapshot is needed only if it is the file.
   if (partOf(row) !== "snapshot") {
     yield* sql`DELETE FROM report_export_chunks WHERE export_id = ${row.id} AND part = 'snapshot'`
   }
 })
 
-// Of a copy: a retried transaction needs the state again.
+// Finishes a copy, because a retried transaction needs the state again.
 const finishDigest = ({ digest, size }: RunningDigest) => ({ digest: digest.copy().hex(), size })
 
 const digestOf = (bytes: Stream.Stream<Uint8Array, SqlError.SqlError>, also: (bytes: Uint8Array) => void = () => {}) =>
@@ -197,7 +195,6 @@ const digestOf = (bytes: Stream.Stream<Uint8Array, SqlError.SqlError>, also: (by
     return { digest: digest.hex(), size }
   })
 
-/** The bytes of all chunks of a part. */
 const chunks = (sql: SqlClient.SqlClient, id: string, part: Part) =>
   Effect.map(chunkSizes(sql, id, part), (sizes) => readChunks(sql, id, part, slicesOf(sizes)))
 
@@ -229,20 +226,17 @@ export const failExport = (sql: SqlClient.SqlClient, { attempts, id }: ExportRow
   UPDATE report_exports SET status = 'failed', failure = ${failure}, leased_until = NULL, updated_at = ${instant(now)}
   WHERE id = ${id} AND attempts = ${attempts}`
 
-/** The chunks of a part in order, with their plain sizes. */
 export const chunkSizes = (sql: SqlClient.SqlClient, id: string, part: Part) =>
   decodeSizes(sql`
   SELECT ordinal, coalesce(plain_size, octet_length(bytes)) AS size FROM report_export_chunks
   WHERE export_id = ${id} AND part = ${part} ORDER BY ordinal`)
 
-/** A range of a chunk; `end` is exclusive. */
 interface Slice {
   readonly ordinal: number
   readonly start: number
   readonly end: number
 }
 
-/** The slices of the chunks between two positions in the whole; `to` is exclusive. */
 export const slicesOf = (
   chunks: ReadonlyArray<ChunkSize>,
   from = 0,
@@ -256,7 +250,6 @@ export const slicesOf = (
   })
 }
 
-/** Reads the chunks one by one as the stream is consumed. */
 export const readChunks = (sql: SqlClient.SqlClient, id: string, part: Part, slices: ReadonlyArray<Slice>) =>
   Stream.mapEffect(Stream.fromIterable(slices), ({ end, ordinal, start }) =>
     Effect.map(readChunk(sql, id, part, ordinal), (bytes) => bytes.subarray(start, end))

@@ -17,13 +17,13 @@ import { claimExport, completeExport, type ExportRow, failExport, requestSequenc
 import { type LedgerPosition, ledgerStart, makeLedgerPieces, positionAfter } from "./LedgerPieces.ts"
 import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
 
-/** Ledger rows of a piece: about 0.7 MB as CSV. */
+/** About 0.7 MB as CSV. */
 const pieceRows = 2_000
-/** The maximum of rows of a report that is read into memory as a whole. */
+/** Other reports than the ledger are read into memory as a whole. */
 const wholeRowsMax = 200_000
-// A piece takes a second at most. A worker without progress for so long has crashed.
+// A piece takes at most a second. A worker without progress for longer has crashed.
 const leaseMillis = 60_000
-/** Attempts after which an export fails: the cause is in the export itself. */
+/** After this many attempts the cause is in the export itself. */
 const attemptsMax = 5
 const dayMillis = 86_400_000
 
@@ -70,9 +70,9 @@ export class ExportWorker extends Context.Service<
       /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
       const store = (row: ExportRow, piece: StoredPiece, mark?: number) =>
         Effect.gen(function* () {
-          // Figures that were read before an erasure are read again, when the lease has ended.
+          // Figures read before an erasure are read again after the lease has expired.
           if (mark !== undefined && !(yield* isErasureMark(sql, mark))) return undefined
-          // Digests may be computed and a pdf printed within the last transaction, which locks only its export.
+          // The last transaction may compute digests and print a PDF: it locks only its export.
           if (piece.last) yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
           const at = yield* times
           const written = yield* writePiece(sql, row, piece, at)
@@ -94,7 +94,6 @@ export class ExportWorker extends Context.Service<
           Effect.catch(failWith(row))
         )
 
-      /** The pieces of a ledger export. While one is stored, the next one is made. */
       const ledgerPieces = (row: ExportRow) =>
         Effect.map(ledgerOf(row), (pieceFrom) =>
           Stream.paginate(positionOf(row), (position) =>
@@ -105,7 +104,6 @@ export class ExportWorker extends Context.Service<
           ).pipe(Stream.buffer({ capacity: 1 }))
         ).pipe(Stream.unwrap)
 
-      /** Creates an export to its end, or until another node takes it over. */
       const finish = Effect.fnUntraced(function* (claimed: ExportRow) {
         if (claimed.report_kind !== "usage-ledger") return yield* next(claimed)
         let row = claimed
@@ -122,8 +120,8 @@ export class ExportWorker extends Context.Service<
         const { now, until } = yield* times
         const row = yield* claimExport(sql, now, until)
         if (row === undefined || row.attempts <= attemptsMax) return row
-        yield* Effect.logError("An export was given up.", { export: row.id })
-        yield* failExport(sql, row, "The export could not be made: tell the operator its id.", now)
+        yield* Effect.logError("An export failed after its last attempt.", { export: row.id })
+        yield* failExport(sql, row, "The export failed: report its id to the operator.", now)
         return undefined
       })
 
@@ -145,6 +143,6 @@ export class ExportWorker extends Context.Service<
   ).pipe(Layer.provide(PdfPrinting.layer))
 }
 
-/** Where the next piece of a ledger export begins. The digests of pieces that another node has stored are unknown. */
+/** The digests of pieces that another node has stored are unknown. */
 const positionOf = ({ chunks_done, collected, rows }: ExportRow): LedgerPosition =>
   chunks_done === 0 ? ledgerStart : { collected, rows, isFirst: false, digests: undefined }

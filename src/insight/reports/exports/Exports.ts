@@ -35,10 +35,9 @@ import {
 import { ledgerStart, makeLedgerPieces } from "./LedgerPieces.ts"
 import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
 
-/** Rows of an export that is created within the request: a fraction of a second. A row of a PDF takes ten times as long. */
+/** These exports take a fraction of a second. A row of a PDF takes ten times as long. */
 const immediateRowsMax: { readonly [K in ReportExportFormat]: number } = { json: 2_000, csv: 2_000, pdf: 200 }
 
-/** The name by which the worker for the other exports is woken. */
 export const exportWorker = "report-exports"
 
 const contentTypes: { readonly [K in ReportExportFormat]: string } = {
@@ -47,7 +46,6 @@ const contentTypes: { readonly [K in ReportExportFormat]: string } = {
   pdf: "application/pdf"
 }
 
-/** A completed file. */
 export interface ExportFile extends StoredExport {
   readonly size_bytes: number
   /** The bytes between two positions; `to` is exclusive. */
@@ -82,7 +80,7 @@ export class Exports extends Context.Service<
         return piece.last ? piece : undefined
       })
 
-      /** The whole content if it is small enough to create within the request. */
+      /** Undefined if the content is too large to create within the request. */
       const smallContent = (request: ExportRequest, rowsMax: number) =>
         reports.snapshot(
           Effect.all({
@@ -99,7 +97,7 @@ export class Exports extends Context.Service<
         )
 
       const store = Effect.fnUntraced(function* (row: ExportRow, given: StoredPiece | undefined, mark: number) {
-        // A pdf is printed within the transaction, which locks only its export until it appends its event.
+        // The transaction prints the PDF: it locks only its export until it appends its event.
         yield* sql`SELECT ${mayPause(sql)}`
         const piece = (yield* isErasureMark(sql, mark)) ? given : undefined
         yield* insertExport(sql, row)
@@ -197,13 +195,12 @@ const ledgerLast = (sql: SqlClient.SqlClient) =>
     ([row]) => row?.last ?? 0
   )
 
-/** Characters of an unknown filter's name in a refusal. */
+/** Longer names of unknown filters are cut in the refusal. */
 const filterNameMax = 200
 
 const invalid = (message: string, field?: string) =>
   refuse("VALIDATION_ERROR", message, field === undefined ? "filters" : `filters.${field}`)
 
-/** Refuses invalid filters: a filter of another report, a missing one, an invalid value. */
 const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }: typeof ReportExportCreate.Type) {
   const other = unsupportedFilter(report_kind, Object.keys(filters))
   if (other !== undefined) {
@@ -213,13 +210,12 @@ const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }:
   yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(filterError(error, filters))))
 })
 
-/** A filter of the wrong JSON type is refused like any other: a query has text only. */
+/** Queries contain only texts, so a filter of another JSON type is an invalid value. */
 const filterError = ({ issue }: Schema.SchemaError, filters: unknown) => {
   const { details = [], message } = bodyRefusal(faultsOf(issue, ["filters"], filters))
   return refuse("VALIDATION_ERROR", message, details[0]?.path ?? "filters", { details })
 }
 
-/** Turns the refusal of a query into one of an export's filters. */
 const asFilterError = <A, R>(self: Effect.Effect<A, Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">, R>) =>
   Effect.catch(self, ({ code, detail, message }) =>
     Effect.fail(code === "NOT_FOUND" ? refuse("NOT_FOUND", message, `filters.${detail}`) : invalid(message, detail))

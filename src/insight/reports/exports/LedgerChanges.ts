@@ -11,7 +11,7 @@ interface Change {
 }
 
 export interface LedgerChanges {
-  /** The earlier customers of changed licenses and codes of changed features, by the id of the license or feature. */
+  /** The earlier customers of changed licenses, and codes of changed features, by id. */
   readonly before: ReadonlyMap<string, string | null>
   /** Reads the changes since the last call, in the snapshot that the rows are read in. */
   readonly follow: ReturnType<typeof makeFollow>

@@ -1,6 +1,6 @@
 /**
- * What a row of the ledger shows of its license and feature. An export looks each license and feature up once and keeps them for the
- * rows that follow: joining them to each row takes PostgreSQL three quarters of the time that reading the row takes.
+ * Adds the fields of license and feature to rows of the ledger. An export looks each license and feature up once and caches them:
+ * joining them to each row takes PostgreSQL three quarters of the time that reading the row takes.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ import { type LedgerRow, ledgerFields } from "./LedgerText.ts"
 /** The columns of a row, with NULL for those that `makeLedgerLinks` fills in. */
 export const ownColumns = ledgerColumnsWith((column) => `NULL AS ${column}`, "NULL")
 
-/** A row as it is read: its time is a number, its links are missing. It becomes a `LedgerRow` in place. */
+/** A row before its time is formatted and its links are added, which happens in place. */
 export type OwnRow = { -readonly [K in keyof LedgerRow]: K extends "1" ? number | string : LedgerRow[K] }
 
 const [occurredAt, licenseAt, productAt, customerAt, orderAt, subscriptionAt, featureAt, codeAt] = (
@@ -37,10 +37,10 @@ type License = readonly [
 ]
 type Feature = readonly [id: string, code: string]
 
-/** Licenses and features in memory, each: 10 MB at most. When more are needed, all are dropped. */
+/** At most 10 MB each for licenses and features. If more are needed, all are dropped. */
 const linksMax = 50_000
 
-/** Completes rows, all of which have to be read in the snapshot in which the result is read. */
+/** Links are read in the snapshot of the given connection, which must be that of the rows. */
 export const makeLedgerLinks = () => {
   const licenses = new Map<string, License>()
   const codes = new Map<string, string | null>()
@@ -55,12 +55,11 @@ export const makeLedgerLinks = () => {
       WHERE id = ANY(${idsIn(licenseAt)})`.values
     for (const license of found as never as ReadonlyArray<License>) licenses.set(license[0], license)
     const features = yield* sql`SELECT id, code FROM features WHERE id = ANY(${idsIn(featureAt)})`.values
-    // A feature that is not found has been deleted.
+    // Features that are not found are deleted.
     for (const row of rows) codes.set(row[featureAt], null)
     for (const [id, code] of features as never as ReadonlyArray<Feature>) codes.set(id, code)
   })
 
-  /** False if the license or the feature is not in memory. */
   const complete = (row: OwnRow): boolean => {
     const [license, code] = [licenses.get(row[licenseAt]), codes.get(row[featureAt])]
     if (license === undefined || code === undefined) return false

@@ -1,6 +1,6 @@
 /**
  * An export of the ledger, piece by piece: reads rows, formats them as JSON and CSV, and compresses them. Each page of rows is
- * formatted as soon as it is read, and little is kept of it: decision 0027 has the measurements.
+ * formatted as soon as it is read, to keep little memory: decision 0027 has the measurements.
  */
 import { Effect, Option, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -16,34 +16,29 @@ import { isPlainRow, type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from 
 import { emptyDigests, extendDigests, type RunningDigests } from "./RunningDigests.ts"
 import { type StoredChunk, type StoredPiece, storedChunk } from "./StoredPiece.ts"
 
-/** Rows that are read by one statement. Of fewer, the statements cost more; more live too long for V8's young generation. */
+/** Fewer rows need more statements; more rows outlive V8's young generation. */
 const readRows = 1_000
-/** Rows that are formatted without a pause and stored as one chunk: a millisecond, then requests run. */
+/** Formatting this many rows takes a millisecond; then requests run. They are stored as one chunk. */
 const groupRows = 200
 
-/** The rows of one statement. */
 interface Page {
   readonly rows: ReadonlyArray<LedgerRow>
-  /** The sequence number of the last row. */
   readonly collected: number
-  /** Whether no rows follow. */
   readonly last: boolean
 }
 
-/** Where a piece begins. */
 export interface LedgerPosition {
-  /** The sequence number of the last row before it. */
+  /** The sequence number of the last row before the piece. */
   readonly collected: number
-  /** The number of rows before it. */
+  /** The number of rows before the piece. */
   readonly rows: number
   readonly isFirst: boolean
-  /** The digests of all before it, if known. */
+  /** The digests of everything before the piece, if known. */
   readonly digests: RunningDigests | undefined
 }
 
 export const ledgerStart: LedgerPosition = { collected: 0, rows: 0, isFirst: true, digests: emptyDigests }
 
-/** The position after a piece. */
 export const positionAfter = ({ rows }: LedgerPosition, piece: StoredPiece): LedgerPosition => ({
   collected: piece.collected,
   rows: rows + piece.rows,
@@ -52,9 +47,8 @@ export const positionAfter = ({ rows }: LedgerPosition, piece: StoredPiece): Led
 })
 
 /**
- * Returns the function that makes a piece of at most `rowsMax` rows, in one snapshot of the database. `since`: the sequence number
- * of the event of the request: rows show the links of their licenses at that time. Without it, all rows must be read in one
- * snapshot.
+ * Each piece is read in one snapshot. `since` is the sequence number of the request's event: rows show the links of
+ * their licenses at that time. Without it, all rows must be read in one snapshot.
  */
 export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequest, since?: number) {
   const filter = { ...(yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))), ...ofToken(request) }
@@ -80,7 +74,6 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequ
     return page
   })
 
-  /** The pages of a piece. While one is formatted, the next one is read. */
   const pages = (sql: SqlClient.SqlClient, from: LedgerPosition, rowsMax: number) =>
     Stream.paginate({ collected: from.collected, rowsMax }, ({ collected, rowsMax }) =>
       Effect.map(read(sql, collected, rowsMax), (page) => {
@@ -89,7 +82,7 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequ
       })
     ).pipe(Stream.buffer({ capacity: 1 }))
 
-  /** Adds some rows to a piece. The JSON is not stored if it can be restored from the CSV. */
+  /** The JSON is not stored if it can be restored from the CSV. */
   const add = (piece: PieceInProgress, rows: ReadonlyArray<LedgerRow>, last: boolean) => {
     const { digests, isFirst, rows: rowsBefore } = piece.position
     const arePlain = withCsv && rows.every(isPlainRow)
@@ -132,7 +125,7 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequ
 interface PieceInProgress {
   readonly artifact: Array<StoredChunk | undefined>
   readonly snapshot: Array<StoredChunk | undefined>
-  /** Where the piece ends so far. */
+  /** The current end of the piece. */
   position: LedgerPosition
   last: boolean
 }
@@ -141,7 +134,6 @@ const [licenseAt, customerAt, featureAt, codeAt] = (
   ["license_id", "customer_id", "feature_id", "feature_code"] as const
 ).map((name) => ledgerFields.indexOf(name)) as [4, 6, 9, 10]
 
-/** The row with the customer and the code that it had when the export was requested. */
 const asRequested = (row: LedgerRow, before: ReadonlyMap<string, string | null>): LedgerRow => {
   const [customer, code] = [before.get(row[licenseAt]), before.get(row[featureAt])]
   const requested: [...LedgerRow] = [...row]
@@ -154,7 +146,7 @@ const matches = (row: LedgerRow, { customer_id, feature_code }: UsageLedgerFilte
   (customer_id === undefined || row[customerAt] === customer_id) &&
   (feature_code === undefined || row[codeAt] === feature_code)
 
-/** The ledger, with its licenses and features only if the filter selects by them. */
+/** Joins licenses and features only if the filter selects by them. */
 const tables = (sql: SqlClient.SqlClient, { action, from, license_id, to, ...linked }: UsageLedgerFilter) =>
   Object.keys(linked).length === 0 ? sql.literal("usage_ledger u") : ledgerTables(sql)
 

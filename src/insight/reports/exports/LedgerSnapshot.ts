@@ -1,5 +1,5 @@
 /**
- * The snapshot of a ledger export, which is canonical JSON: the text around its rows, and the rows restored from the CSV. A CSV
+ * The snapshot of a ledger export is canonical JSON: the text around its rows, and the rows restored from the CSV. A CSV
  * export needs the snapshot only for its digest, and the snapshot has twice as many bytes as the file. So the JSON of rows without
  * escaping is not stored, but restored from the CSV, which contains the same values.
  */
@@ -11,7 +11,7 @@ import { periodOf } from "../model/RequestChecks.ts"
 import type { ExportRequest } from "./ExportContent.ts"
 import { ledgerFields, ledgerNumbers } from "./LedgerText.ts"
 
-/** The text before the rows. "rows" is the last name in canonical order, so the rows can follow the other members. */
+/** "rows" is the last name in canonical order, so the rows can follow the other members. */
 export const ledgerHead = Effect.fnUntraced(function* ({ filters, generated_at, report_kind }: ExportRequest) {
   const { from, to } = yield* periodOf(yield* Effect.orDie(decodeFilters("usage-ledger", filters)), generated_at)
   const period = { ...(from === undefined ? undefined : { from: formatTimestamp(from) }), to: formatTimestamp(to) }
@@ -19,7 +19,6 @@ export const ledgerHead = Effect.fnUntraced(function* ({ filters, generated_at, 
   return `${head.slice(0, -1)},"rows":[`
 })
 
-/** The text after the rows. */
 export const ledgerTail = "]}"
 
 const openingBracket = 91
@@ -29,7 +28,6 @@ const members = ledgerFields
   .map((name, index) => ({ name, index, quote: numbers.includes(name) ? "" : '"' }))
   .toSorted((one, other) => (one.name < other.name ? -1 : 1))
 
-/** The JSON of the CSV line of a plain row. */
 export const snapshotRowOf = (line: string): string => {
   const cells = line.split(",")
   let text = ""
@@ -41,13 +39,13 @@ export const snapshotRowOf = (line: string): string => {
   return `${text}}`
 }
 
-/** Bytes that are converted to one string: longer strings stay in memory until a full garbage collection. */
+/** Longer strings stay in memory until a full garbage collection. */
 const textBytes = 16_384
 
 /** Restores the snapshot from chunks of the CSV file, and from stored snapshot chunks where the CSV does not suffice. */
 export class LedgerSnapshot {
   #rest = ""
-  /** What follows: the text before the rows, the first row, or another row. */
+  /** The next output: the text before the rows, the first row, or another row. */
   #next: "head" | "row" | "rows" = "head"
   #isWhole = false
   readonly #head: string
@@ -56,7 +54,6 @@ export class LedgerSnapshot {
     this.#head = head
   }
 
-  /** Passes a stored snapshot chunk on. */
   fromSnapshot(bytes: Uint8Array): Uint8Array {
     // If only the head has been written, it ends with the bracket that opens the rows.
     if (bytes.length > 0) this.#next = bytes[bytes.length - 1] === openingBracket ? "row" : "rows"
@@ -64,7 +61,7 @@ export class LedgerSnapshot {
     return bytes
   }
 
-  /** The snapshot of the lines that end in this chunk of the CSV. The last line may continue in the next chunk. */
+  /** The last line of a chunk may continue in the next one. */
   fromCsv(bytes: Uint8Array): Uint8Array {
     this.#isWhole = false
     const parts: Array<Uint8Array> = []
@@ -88,7 +85,6 @@ export class LedgerSnapshot {
     return text
   }
 
-  /** The text after the last row. */
   end(): Uint8Array {
     return Buffer.from(this.#isWhole ? "" : ledgerTail)
   }

@@ -7,7 +7,7 @@
 import { csvLine, lineEnd } from "../../../contract/api/Csv.ts"
 import { UsageLedgerRow } from "../model/Report.ts"
 
-/** The values of a row, in the order of the schema's fields. The time is formatted, everything else is as in the database. */
+/** In the order of the schema's fields. The time is formatted; all other values are as in the database. */
 export type LedgerRow = readonly [
   sequence: number,
   occurred_at: string,
@@ -32,12 +32,11 @@ export type LedgerRow = readonly [
 
 export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<keyof UsageLedgerRow>
 
-/** The fields that are numbers; all others are texts. */
 export const ledgerNumbers = ["sequence", "amount", "balance_before", "balance_after", "max_after"] as const
 
 /**
- * Rows as canonical JSON, separated by commas. JSON.stringify writes members in the order of the object, which is the canonical order
- * here, and in canonical form. It is twice as fast as writing each value.
+ * Rows as canonical JSON, separated by commas. JSON.stringify keeps the order of the members, which is canonical
+ * here, and is twice as fast as writing each value.
  */
 export const ledgerJson = (rows: ReadonlyArray<LedgerRow>): string => JSON.stringify(rows.map(members)).slice(1, -1)
 
@@ -83,18 +82,18 @@ const members = ([
   subscription_id: subscription_id ?? undefined
 })
 
-/** Rows as CSV. Most rows are plain, and joining the values of one takes a third of the time that checking each cell takes. */
+/** Most rows are plain: joining their values takes a third of the time of checking each cell. */
 export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>, arePlain = rows.every(isPlainRow)): string =>
   rows.map(arePlain ? plainLine : csvLine).join("")
 
 const plainLine = (row: LedgerRow): string => `${row.join(",")}${lineEnd}`
 
-/** Printable ASCII that neither CSV nor JSON escapes, and that is no formula. An empty text is not plain. */
+/** Printable ASCII that CSV and JSON do not escape, and that is no formula. An empty text is not plain. */
 const plainText = /^[A-Za-z0-9_][ !#-+\--[\]-~]*$/
 
 /**
- * Whether a row's CSV contains its texts as they are, so that the row can be restored from it. Only texts that callers choose are
- * checked, because all other texts are ids, codes, times and enumerations: this takes a sixth of the time.
+ * A plain row can be restored from its CSV, because no text is escaped. Only texts that callers choose are
+ * checked, which takes a sixth of the time: all other texts are ids, codes, times and enumerations.
  */
 export const isPlainRow = (row: LedgerRow): boolean =>
   isPlain(row[eventAt]) && isPlain(row[deviceAt]) && isPlain(row[actorAt]) && isPlain(row[requestAt])

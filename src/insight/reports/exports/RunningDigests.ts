@@ -17,10 +17,8 @@ export interface RunningDigests {
 
 const empty: RunningDigest = { digest: makeDigest(), size: 0 }
 
-/** The digests before the first piece. */
 export const emptyDigests: RunningDigests = { snapshot: empty, artifact: empty }
 
-/** The digests after more bytes of the snapshot and the file. */
 export const extendDigests = (digests: RunningDigests, snapshot: Content, csv: Content): RunningDigests => ({
   snapshot: extend(digests.snapshot, snapshot),
   artifact: extend(digests.artifact, csv)

@@ -3,24 +3,21 @@ import { Effect } from "effect"
 import { compress } from "./Compression.ts"
 import type { Piece } from "./ExportContent.ts"
 
-/** The size of a chunk before compression: small enough for many concurrent downloads in memory. */
+/** Before compression: small enough for many concurrent downloads in memory. */
 const chunkBytes = 131_072
 
-/** A chunk as it is stored. */
 export interface StoredChunk {
   readonly bytes: Uint8Array
-  /** The size before compression. */
   readonly plainSize: number
 }
 
-/** A piece as it is stored: in compressed chunks. */
 export interface StoredPiece extends Omit<Piece, "csv" | "snapshot"> {
   readonly artifact: ReadonlyArray<StoredChunk | undefined>
   /** A missing chunk of a ledger export is restored from the file chunk at the same position. */
   readonly snapshot: ReadonlyArray<StoredChunk | undefined>
 }
 
-/** Compresses a piece. It takes a transaction's time, so it comes before one. */
+/** Compression takes as long as a transaction, so it runs before the transaction. */
 export const storedPiece = Effect.fnUntraced(function* ({ csv, snapshot, ...piece }: Piece) {
   const stored: StoredPiece = {
     ...piece,
@@ -34,7 +31,6 @@ export const storedPiece = Effect.fnUntraced(function* ({ csv, snapshot, ...piec
 export const storedChunks = (bytes: Uint8Array) =>
   Effect.forEach(chunksOf(bytes), (chunk) => Effect.map(Effect.yieldNow, () => storedChunk(chunk)))
 
-/** Nothing is stored of no bytes. */
 export const storedChunk = (bytes: Uint8Array): StoredChunk | undefined =>
   bytes.length === 0 ? undefined : { bytes: compress(bytes), plainSize: bytes.length }
 

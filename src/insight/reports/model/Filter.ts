@@ -16,7 +16,6 @@ export const ReportKind = Schema.Literals([
 ]).annotate({ identifier: "ReportKind", description: "What the report is about." })
 export type ReportKind = typeof ReportKind.Type
 
-/** The fields by which usage can be grouped. */
 export const groupings = [
   "product_id",
   "customer_id",
@@ -51,11 +50,11 @@ const GroupBy = Schema.String.annotate({
     })
   )
 
-// A fixed offset is no time zone: it has no daylight saving time, which callers expect.
+// A fixed offset is refused: it has no daylight saving time, which callers expect.
 const zoneShape = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/u
 
 const TimeZone = Text(64)
-  .check(Schema.isPattern(zoneShape, { message: "Expected the name of a time zone, as Europe/Zurich" }))
+  .check(Schema.isPattern(zoneShape, { message: "Expected the name of a time zone, such as Europe/Zurich" }))
   .annotate({ description: "The IANA time zone in which hours and days begin. Default: UTC." })
 
 const Bucket = Schema.Literals(["1h", "1d"])
@@ -83,12 +82,11 @@ export interface Period {
   readonly to?: number
 }
 
-/** Narrows a report to what the token that requests it reaches. */
+/** Limits a report to the products of the requesting token. */
 export interface OfToken {
   readonly products?: ProductIds
 }
 
-/** Narrows usage to that of these records. */
 export interface Scope extends OfToken {
   readonly product_id?: string
   readonly customer_id?: string
@@ -122,7 +120,6 @@ export type LicenseAuditFilter = Schema.Struct.Type<(typeof filterFields)["licen
 export type CustomerSummaryFilter = Schema.Struct.Type<(typeof filterFields)["customer-summary"]> & OfToken
 export type SettlementFilter = Schema.Struct.Type<(typeof filterFields)["subscription-settlement"]>
 
-/** The first of these filters that this report does not support. */
 export const unsupportedFilter = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
   names.find((name) => !Object.hasOwn(filterFields[kind], name))
 

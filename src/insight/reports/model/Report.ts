@@ -31,7 +31,6 @@ const usage = {
   topped_up: Count.annotate({ description: "The sum of the amounts added to maxima by top-ups." })
 }
 
-/** The fields by which rows of usage may be grouped. */
 export const groupFields = {
   product_id: Schema.optionalKey(Schema.String),
   customer_id: Schema.optionalKey(Schema.String),
@@ -56,7 +55,7 @@ export const UsageSummary = Schema.Struct({
   tz: Schema.String,
   rows: Schema.Array(UsageSummaryRow).annotate({ description: "The rows of the report." }),
   totals: Schema.Struct(usage)
-}).annotate({ identifier: "UsageSummary", description: "Use in a period, by group and interval." })
+}).annotate({ identifier: "UsageSummary", description: "Usage in a period, by group and interval." })
 export type UsageSummary = typeof UsageSummary.Type
 
 export const UsageLedgerRow = Schema.Struct({
@@ -91,7 +90,6 @@ export const UsageLedgerRow = Schema.Struct({
 }).annotate({ identifier: "UsageLedgerRow" })
 export type UsageLedgerRow = typeof UsageLedgerRow.Type
 
-/** The balance of one assignment's counter over a period. */
 export const UsageBalance = Schema.Struct({
   license_id: Schema.String,
   feature_id: Schema.String,
@@ -107,7 +105,7 @@ export const UsageBalance = Schema.Struct({
 export type UsageBalance = typeof UsageBalance.Type
 
 const validationCounts = {
-  validations: Count.annotate({ description: "Validations that were answered with an entitlement." }),
+  validations: Count.annotate({ description: "Validations with an entitlement in the response." }),
   refused: Count.annotate({
     description: "Refused validations, except those with a wrong key or over a rate limit."
   })
@@ -115,7 +113,7 @@ const validationCounts = {
 
 export const ValidationTotals = Schema.Struct(validationCounts).annotate({
   identifier: "ValidationTotals",
-  description: "Validations and refused ones."
+  description: "Counts of granted and refused validations."
 })
 export type ValidationTotals = typeof ValidationTotals.Type
 
@@ -134,11 +132,11 @@ export const LicenseAudit = Schema.Struct({
   features: Schema.Array(LicenseFeature),
   usage: Schema.Array(UsageBalance).annotate({ description: "The usage of each feature." }),
   validations: ValidationBuckets,
-  events: Schema.Array(Event).annotate({ description: "The newest first, a page of them." }),
+  events: Schema.Array(Event).annotate({ description: "A page of events, the newest first." }),
   next_cursor: Schema.NullOr(Schema.Number.check(Schema.isInt()).annotate({ format: "int64" }))
 }).annotate({
   identifier: "LicenseAudit",
-  description: "A license with its features, use, validations and events in a period."
+  description: "A license with its features, usage, validations and events in a period."
 })
 export type LicenseAudit = typeof LicenseAudit.Type
 
@@ -161,7 +159,7 @@ export const CustomerSummary = Schema.Struct({
   totals: Schema.Struct(usage)
 }).annotate({
   identifier: "CustomerSummary",
-  description: "A customer's licenses, devices, orders, subscriptions and use."
+  description: "A customer's licenses, devices, orders, subscriptions and usage."
 })
 export type CustomerSummary = typeof CustomerSummary.Type
 
@@ -176,7 +174,7 @@ export const SubscriptionSettlement = Schema.Struct({
   totals: Schema.Struct(usage)
 }).annotate({
   identifier: "SubscriptionSettlement",
-  description: "The licenses and the use that an order or a subscription paid for."
+  description: "The licenses and usage that an order or a subscription paid for."
 })
 export type SubscriptionSettlement = typeof SubscriptionSettlement.Type
 

@@ -9,7 +9,7 @@ import { Settings } from "../../../platform/config/Config.ts"
 import { Postgres } from "../../../platform/postgres/driver/Postgres.ts"
 import { retryTransaction } from "../../../platform/postgres/driver/Transactions.ts"
 
-/** A quarter of these is reserved for commits, which reports do not use: three reports run at once, others wait. */
+/** A quarter is reserved for commits, which reports do not use: three reports run at once, others wait. */
 const connectionsMax = 4
 // A report that takes longer needs an export.
 const statementTimeoutMillis = 60_000
@@ -18,7 +18,6 @@ export class ReportsDatabase extends Context.Service<
   ReportsDatabase,
   {
     readonly sql: SqlClient.SqlClient
-    /** Runs statements in one read-only snapshot of the database. */
     snapshot<A, E, R>(read: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
   }
 >()("licensing/insight/reports/model/ReportsDatabase") {
@@ -33,7 +32,7 @@ export class ReportsDatabase extends Context.Service<
             url: reportsDatabaseUrl ?? url,
             maxConnections: connectionsMax,
             statementTimeoutMillis,
-            // A report holds no lock, and content may be made between its statements.
+            // A report holds no lock, and may create content between its statements.
             idleInTransactionMillis: statementTimeoutMillis,
             applicationName: "licensing-reports",
             plannerDefaults: true,

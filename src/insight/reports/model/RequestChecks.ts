@@ -8,7 +8,6 @@ import { ledgerRemovedAt } from "../../../ledger/partitions/Removed.ts"
 import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
 import type { Period, Scope } from "./Filter.ts"
 
-/** Why a report is refused. */
 export type ReportRefusal = Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">
 
 const tables = {
@@ -19,7 +18,7 @@ const tables = {
   subscription_id: "subscriptions"
 } as const
 
-/** Refuses ids of missing records, and of those that the token does not reach. */
+/** Refuses ids of records that do not exist or that the token does not reach. */
 export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope) {
   for (const field of Object.keys(tables) as ReadonlyArray<keyof typeof tables>) {
     const table = tables[field]
@@ -36,9 +35,7 @@ export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient,
 /** The period shown in a report. Without `to` it ends now. */
 export const periodOf = ({ from, to }: Period, now: number) => {
   if (from !== undefined && to !== undefined && from >= to) {
-    return Effect.fail(
-      refuse("INVALID_QUERY", "The period does not end after it begins: choose a from that is earlier than to.", "to")
-    )
+    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: choose a from that is earlier than to.", "to"))
   }
   const end = to ?? Math.max(now, from ?? now)
   return Effect.succeed(from === undefined ? { to: end } : { from, to: end })
@@ -46,7 +43,7 @@ export const periodOf = ({ from, to }: Period, now: number) => {
 
 const decodeRemoved = decodeRows(Schema.Struct({ at: Schema.optionalKey(Timestamp) }))
 
-/** The same with the time until which the ledger's rows were removed, if the period begins before. */
+/** Adds the time until which the ledger's rows were removed, if the period begins before it. */
 export const ledgerPeriodOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, period: Period, now: number) {
   const shown = yield* periodOf(period, now)
   const [removed] = yield* decodeRemoved(sql`SELECT nullif(${ledgerRemovedAt(sql)}, '-infinity') AS at`)
@@ -55,7 +52,7 @@ export const ledgerPeriodOf = Effect.fnUntraced(function* (sql: SqlClient.SqlCli
 
 export const sumTooLarge = refuse(
   "INVALID_QUERY",
-  `A sum exceeds ${Number.MAX_SAFE_INTEGER}, the largest count: narrow the report.`
+  `A sum exceeds ${Number.MAX_SAFE_INTEGER}, the maximum: narrow the report.`
 )
 
 /** A report is never truncated. The detail lets exports, which have a higher limit, recognise this refusal. */

@@ -17,7 +17,6 @@ import {
   type TextRenderer
 } from "./TextRenderer.ts"
 
-/** The export that the PDF belongs to. */
 export interface Origin {
   readonly exportId: string
   /** SHA-256 of the figures, as hex. */
@@ -132,7 +131,7 @@ const drawFooters = (renderer: TextRenderer, pages: Pages, { digest, exportId }:
     renderer.write(`SHA-256 of the figures: ${digest}  ·  Export ${exportId}`, pages.left, y, footerStyle)
     renderer.write(`Page ${page + 1} of ${count}`, pages.left + pages.width, y, footerStyle, "right")
     if (renderer.hasMissingGlyph) {
-      const why = `${replacementMark} stands for a character that the fonts of the service do not have; csv and json hold it.`
+      const why = `${replacementMark} stands for a character that the service's fonts lack; csv and json contain it.`
       renderer.write(why, pages.left, y - 9, footerStyle)
     }
   }

@@ -35,7 +35,7 @@ export const drawChart = (renderer: TextRenderer, chart: Chart, box: Box) => {
 
 const drawGridLines = (renderer: TextRenderer, axisMax: bigint, plot: Box) => {
   for (const level of [0n, axisMax / 2n, axisMax]) {
-    // Half of an odd number is no whole number: it has no label.
+    // Half of an odd number gets no label.
     if (level !== 0n && level !== axisMax && level * 2n !== axisMax) continue
     const y = plot.y + plot.height - (plot.height * Number(level)) / Number(axisMax)
     const { pdf } = renderer
@@ -48,7 +48,6 @@ const drawGridLines = (renderer: TextRenderer, axisMax: bigint, plot: Box) => {
   }
 }
 
-/** Labels some of the bars with their times, as many as fit. */
 const drawTimeLabels = (
   renderer: TextRenderer,
   { from, label, step, to }: Chart,

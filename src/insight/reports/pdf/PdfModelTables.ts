@@ -1,4 +1,3 @@
-/** Builds the printed tables from the fields of a report's rows. */
 import type { Json } from "../../../contract/api/CanonicalJson.ts"
 import { type Column, cellText, emptyCell, groupDigits, pdfRowsMax, type Table, utcSecond } from "./PdfModel.ts"
 
@@ -27,7 +26,7 @@ const numeric = new Set([
   ..."opening_balance restarted closing_balance max_consumptions total_consumptions remaining count".split(" ")
 ])
 
-/** A table of some fields of rows. `cells` replaces the default format of a field. */
+/** `cells` replaces the default format of a field. */
 export const tableOf = (
   title: string,
   fields: ReadonlyArray<string>,
@@ -58,7 +57,7 @@ export const timeCell: CellFormatter = (value) => (typeof value === "string" ? u
 export const identifierCell: CellFormatter = (value) => (typeof value === "number" ? String(value) : cellText(value))
 
 const truncationNote = (printedRows: number, count: number): string =>
-  `The first ${groupDigits(printedRows)} of ${groupDigits(count)} rows. Totals are of all rows; csv and json hold every one.`
+  `The first ${groupDigits(printedRows)} of ${groupDigits(count)} rows. Totals include all rows; csv and json contain all rows.`
 
 const totalCells = (fields: ReadonlyArray<string>, totals: Fields): ReadonlyArray<string> => {
   const cells = fields.map((field) => (totals[field] === undefined ? "" : cellText(totals[field])))

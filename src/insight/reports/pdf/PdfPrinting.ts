@@ -8,17 +8,14 @@ import { Settings } from "../../../platform/config/Config.ts"
 import type { ReportKind } from "../model/Filter.ts"
 import { makePdfModelReader } from "./PdfReports.ts"
 
-/** The configured font cannot be used. */
 class FontRefused extends Schema.TaggedError<FontRefused>()("FontRefused", {}) {
   override get message(): string {
     return "LICENSING_REPORTS_FONT must be a TrueType or OpenType font file that can be read, or a collection with # and the name of a font in it."
   }
 }
 
-/** Builds a document from the bytes of a snapshot. */
 export interface PdfBuilder {
   push(bytes: Uint8Array): void
-  /** The file, after the last bytes. */
   finish(digest: string): Effect.Effect<Uint8Array>
 }
 

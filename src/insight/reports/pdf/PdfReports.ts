@@ -9,28 +9,23 @@ import { cellText, emptyCell, groupDigits, type PdfModel, pdfRowsMax, utcSecond 
 import { type CellFormatter, type Fields, identifierCell, labelOf, tableOf, timeCell } from "./PdfModelTables.ts"
 import { chartOf, timeOf, zonedTime } from "./PdfTime.ts"
 
-/** The content of an export's snapshot. */
 interface SnapshotContent {
   /** The report without the rows of its long list. */
   readonly report: Fields
-  /** The rows that are printed. */
   readonly rows: ReadonlyArray<Fields>
   readonly count: number
   readonly sums: Sums
-  /** The amount consumed in each bucket of time. */
   readonly buckets: ReadonlyMap<number, bigint>
 }
 
 interface PdfReport {
   readonly title: string
-  /** The path of the long list. */
   readonly listPath: ReadonlyArray<string>
   readonly toModel: (read: SnapshotContent, export_: Fields) => Omit<PdfModel, "title">
 }
 
 const dayMillis = 86_400_000
 
-/** Builds the PDF content from the bytes of a snapshot. */
 export const makePdfModelReader = (kind: ReportKind): SnapshotReader & { model(): PdfModel } => {
   const { listPath, toModel, title } = pdfReports[kind]
   const rows: Array<Fields> = []
@@ -54,7 +49,6 @@ export const makePdfModelReader = (kind: ReportKind): SnapshotReader & { model()
 
 type Sums = { readonly [K in "consumed" | "consumptions" | "reset" | "topped_up"]: bigint }
 
-/** Adds a row of the ledger, or of a summary, to the sums. */
 const addRow = (row: Fields, sums: Record<keyof Sums, bigint>, buckets: Map<number, bigint>) => {
   const consumed = row["action"] === "consume" ? row["amount"] : row["consumed"]
   if (typeof consumed === "number") {
@@ -209,7 +203,7 @@ const pdfReports: { readonly [K in ReportKind]: PdfReport } = {
           ...usageFigures(totals!).slice(0, 2)
         ],
         tables: [
-          tableOf("What there is", ["of", "status", "count"], tallies),
+          tableOf("Licenses, orders and subscriptions", ["of", "status", "count"], tallies),
           tableOf(
             "Usage by product and feature",
             ["product_id", "feature_code", ...usageFields, "licenses"],

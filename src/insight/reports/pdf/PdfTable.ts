@@ -13,9 +13,9 @@ const lineHeight = 8.4
 const padding = 2.2
 const columnGap = 9
 const linesMax = 3
-/** Rows whose texts are all measured. Of the other rows only the longest text is measured. */
+/** All texts of these rows are measured; of the other rows, only the longest text of each column. */
 const sampleRowsMax = 300
-/** Rows drawn without a pause: a few milliseconds, then requests run. */
+/** Drawing this many rows takes a few milliseconds; then requests run. */
 const rowsPerTurn = 5
 
 interface ColumnLayout {
@@ -38,7 +38,6 @@ export const drawTable = Effect.fnUntraced(function* (renderer: TextRenderer, pa
     drawRow(renderer, pages, layouts, lines, style)
     drawRule(renderer, pages, end, color)
   }
-  // Keeps a title on the same page as its first row.
   pages.reserve(60)
   renderer.write(table.title, pages.left, pages.y + headingStyle.size, headingStyle)
   pages.y += headingStyle.size + 6
@@ -52,14 +51,14 @@ export const drawTable = Effect.fnUntraced(function* (renderer: TextRenderer, pa
     drawTextRow(row, cellStyle, colors.line)
   }
   if (table.rows.length === 0) {
-    renderer.write("Nothing.", pages.left, pages.y + lineHeight, noteStyle)
+    renderer.write("No rows.", pages.left, pages.y + lineHeight, noteStyle)
     pages.y += lineHeight + 2 * padding
   }
   if (table.totals !== undefined) drawTextRow(table.totals, boldStyle, colors.rule)
   pages.y += 14
 })
 
-/** Columns as wide as their texts. If they are too wide together, the widest text columns shrink, never the numeric ones. */
+/** If the columns are too wide together, the widest text columns shrink, never the numeric ones. */
 const columnLayouts = (
   renderer: TextRenderer,
   pages: Pages,

@@ -11,7 +11,7 @@ export interface ZonedTime {
 
 const stepMillis = { hour: 3_600_000, day: 86_400_000 } as const
 
-/** Formats instants in a zone. A zone that only the database knows, not this platform, is replaced by UTC. */
+/** UTC replaces a zone that the database knows but this platform does not. */
 export const zonedTime = (name: string, hours: boolean): ZonedTime => {
   const zone = DateTime.zoneMakeNamed(name)
   const format = (instant: number): string => {
@@ -30,7 +30,6 @@ export const zonedTime = (name: string, hours: boolean): ZonedTime => {
 export const timeOf = (value: Json | undefined): number =>
   typeof value === "string" ? (parseTimestamp(value) ?? 0) : 0
 
-/** A chart of the consumption; none for a single bucket. */
 export const chartOf = (
   {
     buckets,
@@ -54,7 +53,7 @@ export const chartOf = (
       to: end,
       step,
       bars: buckets,
-      // With daylight saving time a day begins at another hour. Its middle is always in the right day.
+      // Daylight saving time moves the start of a day; its middle is always in the right day.
       label: (instant) => zone.text(unit === "day" ? instant + step / 2 : instant)
     }
   }

@@ -7,7 +7,6 @@ import PDFDocument from "pdfkit"
 
 export type Document = InstanceType<typeof PDFDocument>
 
-/** The bytes of the fonts. */
 export interface Fonts {
   readonly regular: Uint8Array
   readonly bold: Uint8Array
@@ -30,11 +29,9 @@ export interface TextRenderer {
   write(text: string, x: number, y: number, style: Style, align?: "left" | "right"): void
   /** Breaks a text into lines of a width. The last line ends with an ellipsis if the text is truncated. */
   lines(text: string, style: Style, width: number, linesMax: number): ReadonlyArray<string>
-  /** Whether a character was replaced by the mark. */
   readonly hasMissingGlyph: boolean
 }
 
-/** The position of the next element on the current page. */
 export interface Pages {
   readonly left: number
   readonly width: number
@@ -43,10 +40,8 @@ export interface Pages {
   reserve(height: number): boolean
 }
 
-/** Replaces a character that no font has. */
 export const replacementMark = "\uFFFD"
 const ellipsis = "…"
-/** A line may break after each of these characters. */
 const breakCharacters = new Set(" -_/.,;:|@")
 const widthUnit = 1_000
 
@@ -57,7 +52,6 @@ interface Glyph {
   readonly width: number
 }
 
-/** Registers the fonts in a document. */
 export const makeTextRenderer = (pdf: Document, fonts: Fonts): TextRenderer => {
   pdf.registerFont("regular", Buffer.from(fonts.regular))
   pdf.registerFont("bold", Buffer.from(fonts.bold))
@@ -117,7 +111,7 @@ export const makeTextRenderer = (pdf: Document, fonts: Fonts): TextRenderer => {
   }
 }
 
-/** Whether these bytes are a usable font. A collection needs the name of a font in it. */
+/** A collection needs the name of a font in it. */
 export const isFont = (bytes: Uint8Array, name: string | undefined): boolean =>
   Result.match(
     Result.try(() => {
@@ -127,7 +121,6 @@ export const isFont = (bytes: Uint8Array, name: string | undefined): boolean =>
     { onFailure: () => false, onSuccess: () => true }
   )
 
-/** Replaces line ends and other control characters by spaces. */
 const withoutControls = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
 
 const hasGlyph = (pdf: Document, character: string): boolean => {
@@ -139,7 +132,6 @@ interface FontFile {
   hasGlyphForCodePoint(codePoint: number): boolean
 }
 
-/** Runs of neighbouring glyphs of the same font, which are written together. */
 const runsOf = (glyphList: ReadonlyArray<Glyph>): ReadonlyArray<ReadonlyArray<Glyph>> => {
   const runs: Array<Array<Glyph>> = []
   for (const glyph of glyphList) {
@@ -169,7 +161,7 @@ const breakLines = (glyphList: ReadonlyArray<Glyph>, available: number, linesMax
   return lines
 }
 
-/** At least one, so that every line makes progress. */
+/** At least one, so that each line makes progress. */
 const countFitting = (glyphList: ReadonlyArray<Glyph>, available: number): number => {
   let [count, width] = [0, 0]
   for (const glyph of glyphList) {

@@ -20,7 +20,6 @@ const decodeCustomers = decodeRows(Customer)
 const decodeStatusCounts = decodeRows(StatusCount)
 const decodeUse = decodeRows(Schema.Struct({ devices: Count, leases: Count }))
 
-/** Reads the summary of an existing customer. */
 export const customerSummary = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   filter: CustomerSummaryFilter,
@@ -66,7 +65,7 @@ const statusCounts = (sql: SqlClient.SqlClient, table: "orders" | "subscriptions
   SELECT status, count(*) AS count FROM ${sql(table)} AS named
   WHERE customer_id = ${filter.customer_id} AND ${ownedBy(sql, table, "named", filter.products)} GROUP BY status ORDER BY status`)
 
-/** By the status that applies at this time, as everywhere (`statusAt`). */
+/** By the status at this time, as `statusAt` decides it. */
 const licenseStatusCounts = (sql: SqlClient.SqlClient, filter: CustomerSummaryFilter, now: number) => {
   const ahead = instant(now + clockLagMillisMax)
   return decodeStatusCounts(sql`

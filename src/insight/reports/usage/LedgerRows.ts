@@ -7,8 +7,8 @@
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count } from "../../../contract/api/Int64.ts"
-import { columns, instant } from "../../../platform/postgres/driver/Parameters.ts"
-import { decodeRows, equals } from "../../../platform/postgres/queries/Sql.ts"
+import { columns } from "../../../platform/postgres/driver/Parameters.ts"
+import { decodeRows, equals, within } from "../../../platform/postgres/queries/Sql.ts"
 import type { Period, Scope } from "../model/Filter.ts"
 import type { Usage, UsageBalance } from "../model/Report.ts"
 import { sumTooLarge } from "../model/RequestChecks.ts"
@@ -16,10 +16,10 @@ import { sumTooLarge } from "../model/RequestChecks.ts"
 export const ledgerTables = (sql: SqlClient.SqlClient) =>
   sql.literal("usage_ledger u JOIN licenses l ON l.id = u.license_id LEFT JOIN features f ON f.id = u.feature_id")
 
-/** The same without the licenses, for queries that need only the license's id. The product is the feature's product. */
+/** For queries that need only the license's id. The product is the feature's product. */
 export const ledgerTablesWithoutLicenses = (sql: SqlClient.SqlClient) =>
   sql.literal("usage_ledger u LEFT JOIN features f ON f.id = u.feature_id")
-/** The product of a row of these tables. If the feature is deleted, it is the license's product. */
+/** If the feature is deleted, the product is the license's product. */
 export const productWithoutLicenses =
   "coalesce(f.product_id, (SELECT product_id FROM licenses WHERE id = u.license_id))"
 
@@ -28,8 +28,7 @@ export interface LedgerFilter extends Scope, Period {
 }
 
 export const ledgerCondition = (sql: SqlClient.SqlClient, filter: LedgerFilter, product = "l.product_id") => {
-  const { product_id, customer_id, license_id, order_id, subscription_id, feature_code, action, from, to, products } =
-    filter
+  const { product_id, customer_id, license_id, order_id, subscription_id, feature_code, action, products } = filter
   return sql.and([
     product_id === undefined ? sql`TRUE` : sql`${sql.literal(product)} = ${product_id}`,
     products === undefined ? sql`TRUE` : sql`${sql.literal(product)} = ANY(${columns.text(products)}::text[])`,
@@ -41,17 +40,15 @@ export const ledgerCondition = (sql: SqlClient.SqlClient, filter: LedgerFilter, 
       "f.code": feature_code,
       "u.action": action
     }),
-    from === undefined ? sql`TRUE` : sql`u.occurred_at >= ${instant(from)}`,
-    to === undefined ? sql`TRUE` : sql`u.occurred_at < ${instant(to)}`
+    within(sql, "u.occurred_at", filter)
   ])
 }
 
-/** The origin of hours and days: any midnight of UTC. */
+/** Any midnight of UTC. */
 const origin = "timestamptz '2000-01-01 00:00:00+00'"
-/** The start of the UTC hour or day of a time. `date_bin` divides, while `date_trunc` looks up the time zone for each row. */
+/** `date_bin` divides, while `date_trunc` looks up the time zone for each row. */
 export const startOf = (unit: "hour" | "day", time: string): string => `date_bin('1 ${unit}', ${time}, ${origin})`
 
-/** The columns of `sums`. */
 export const Sums = Schema.Struct({
   consumed: Schema.String,
   consumptions: Count,
@@ -66,7 +63,6 @@ export const sums = (sql: SqlClient.SqlClient, type: "text" | "numeric" = "text"
     coalesce(sum(u.amount) FILTER (WHERE u.action = 'reset'), 0)::${type} AS reset,
     coalesce(sum(u.amount) FILTER (WHERE u.action = 'top_up'), 0)::${type} AS topped_up`)
 
-/** Sums as numbers, or a refusal if a sum is not exact as a number. */
 export const usageOf = ({ consumed, consumptions, reset, topped_up }: Sums) => {
   const usage: Usage = {
     consumed: Number(consumed),
@@ -77,7 +73,6 @@ export const usageOf = ({ consumed, consumptions, reset, topped_up }: Sums) => {
   return Object.values(usage).every(Number.isSafeInteger) ? Effect.succeed(usage) : Effect.fail(sumTooLarge)
 }
 
-/** The sum over rows. */
 export const totalOf = (rows: ReadonlyArray<Sums>) => {
   const sum = (field: "consumed" | "reset" | "topped_up") =>
     rows.reduce((total, row) => total + BigInt(row[field]), 0n).toString()
@@ -100,7 +95,7 @@ const BalanceRow = Schema.Struct({
 })
 const decodeBalances = decodeRows(BalanceRow)
 
-/** The balances of all assignments with ledger rows. The first and last row of each is found by its sequence number. */
+/** The first and last ledger row of each assignment are found by their sequence numbers. */
 export const balanceRows = (sql: SqlClient.SqlClient, filter: LedgerFilter, rowsMax: number) =>
   decodeBalances(sql`
   WITH totals AS (

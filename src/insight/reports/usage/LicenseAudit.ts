@@ -10,8 +10,7 @@ import { lapsedCount } from "../../../licensing/rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../../../licensing/rows/FeatureExpirySql.ts"
 import { type LoadedLicense, policyColumns, policyOf } from "../../../licensing/rows/LicenseRows.ts"
 import { licenseColumns, licenseOf } from "../../../licensing/rows/LicenseTable.ts"
-import { instant } from "../../../platform/postgres/driver/Parameters.ts"
-import { decodeRows, type Nullable } from "../../../platform/postgres/queries/Sql.ts"
+import { decodeRows, type Nullable, within } from "../../../platform/postgres/queries/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
 import { ledgerPeriodOf } from "../model/RequestChecks.ts"
@@ -25,7 +24,6 @@ interface Request extends LicenseAuditFilter {
   readonly cursor?: number
 }
 
-/** Reads the audit of an existing license. */
 export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request: Request, now: number) {
   const { license_id, limit } = request
   const period = yield* ledgerPeriodOf(sql, request, now)
@@ -54,10 +52,9 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   return audit
 })
 
-const eventRows = (sql: SqlClient.SqlClient, { license_id, from, to, cursor, limit }: Request) =>
+const eventRows = (sql: SqlClient.SqlClient, { license_id, cursor, limit, ...period }: Request) =>
   decodeEvents(sql`
   SELECT ${sql.literal(eventColumns)} FROM events
   WHERE resource_id = ${license_id} AND ${cursor === undefined ? sql`TRUE` : sql`sequence < ${cursor}`}
-    AND ${from === undefined ? sql`TRUE` : sql`created_at >= ${instant(from)}`}
-    AND ${to === undefined ? sql`TRUE` : sql`created_at < ${instant(to)}`}
+    AND ${within(sql, "created_at", period)}
   ORDER BY sequence DESC LIMIT ${limit + 1}`)

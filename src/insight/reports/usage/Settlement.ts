@@ -48,7 +48,6 @@ export const settlement = Effect.fnUntraced(function* (
   return report
 })
 
-/** The records of the settlement. Both may be given if the order belongs to the subscription. */
 const settledRecords = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { order_id, subscription_id }: SettlementFilter
@@ -56,7 +55,7 @@ const settledRecords = Effect.fnUntraced(function* (
   if (order_id === undefined && subscription_id === undefined) {
     return yield* refuse(
       "INVALID_QUERY",
-      "The report settles a subscription or an order: give subscription_id or order_id.",
+      "The report needs a subscription or an order: give subscription_id or order_id.",
       "subscription_id"
     )
   }
@@ -74,7 +73,6 @@ const settledRecords = Effect.fnUntraced(function* (
   return { order, subscription }
 })
 
-/** The requested period, else the order's period, else the subscription's current one. */
 const settledPeriod = ({ from, to }: SettlementFilter, order?: Order, subscription?: Subscription) => {
   if (from !== undefined || to !== undefined) {
     const period: Period = {

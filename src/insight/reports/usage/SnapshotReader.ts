@@ -5,7 +5,6 @@
 import type { Json } from "../../../contract/api/CanonicalJson.ts"
 
 export interface SnapshotReader {
-  /** Parses the next bytes. */
   push(bytes: Uint8Array): void
   /** The JSON without the rows of the list, after the last bytes. */
   rest(): Json
@@ -14,7 +13,7 @@ export interface SnapshotReader {
 const [quote, backslash, colon] = [0x22, 0x5c, 0x3a]
 const [braceOpen, braceClose, bracketOpen, bracketClose] = [0x7b, 0x7d, 0x5b, 0x5d]
 
-/** Reads the list at a path of names. The input is canonical JSON: it has no space between tokens. */
+/** Canonical JSON has no space between tokens. */
 export const makeSnapshotReader = (path: ReadonlyArray<string>, onRow: (row: Json) => void): SnapshotReader => {
   /** The member names on the path to the current position. */
   const names: Array<string> = []

@@ -1,4 +1,3 @@
-/** Lists the changes of counters, the newest first, in pages by sequence number. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Page } from "../../../contract/api/Paging.ts"

@@ -16,13 +16,13 @@ import { startOf } from "./LedgerRows.ts"
 const decodeProgress = decodeRows(Schema.Struct({ sequence: Count, lag: Schema.Number }))
 const decodeDays = decodeRows(Schema.Struct({ day: Timestamp }))
 
-/** From `from` (inclusive) to `to` (exclusive), in epoch milliseconds or Infinity. */
+/** `from` is inclusive, `to` exclusive; in epoch milliseconds or Infinity. */
 export interface TimeRange {
   readonly from: number
   readonly to: number
 }
 
-/** Separate time ranges, the earliest first. Ranges of the rollup begin and end with an hour or day. */
+/** Disjoint ranges, the earliest first. Ranges of the rollup begin and end with an hour or day. */
 export interface Sources {
   readonly rollup: ReadonlyArray<TimeRange>
   readonly ledger: ReadonlyArray<TimeRange>
@@ -31,21 +31,21 @@ export interface Sources {
 const hourMillis = 3_600_000
 const dayMillis = 86_400_000
 
-/** Ledger rows that the rollup has not scanned: about 30 ms. If there are more, only the ledger is read. */
+/** Reading this many unscanned ledger rows takes 30 ms. If there are more, only the ledger is read. */
 const lagRowsMax = 100_000
-/** Ledger ranges in one statement. If there are more, the earliest ones and the time between them become one range. */
+/** If there are more ranges, the earliest ones and the time between them become one range. */
 const rangesMax = 12
 
 const rollupGroupings: ReadonlySet<Grouping> = new Set(["product_id", "feature_code"])
 
-/** Whether the rollup has the sums for this filter: only its fields, in its buckets. */
+/** The rollup has the sums only for its own fields and buckets. */
 const isInRollup = ({ bucket, group_by = ["feature_code"], tz = "UTC", ...filter }: UsageSummaryFilter) =>
   bucket !== undefined &&
   tz === "UTC" &&
   group_by.every((field) => rollupGroupings.has(field)) &&
   (["customer_id", "license_id", "order_id", "subscription_id"] as const).every((field) => filter[field] === undefined)
 
-/** Finds the sources of a summary. `ambiguousDays` are read from the ledger, too. */
+/** `ambiguousDays` are read from the ledger, too. */
 export const sourcesOf = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   filter: UsageSummaryFilter & { readonly from: number },
@@ -61,7 +61,7 @@ export const sourcesOf = Effect.fnUntraced(function* (
   return incomplete === undefined ? whole : splitPeriod({ from, to }, rollup, [...incomplete, ...ambiguousDays])
 })
 
-/** The days of a range that are incomplete in the rollup; undefined if it lags too far behind to find out. */
+/** Undefined if the rollup lags too far behind to know. */
 const incompleteDays = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { from, to }: TimeRange) {
   const [progress] = yield* decodeProgress(sql`
     SELECT sequence, ledger_last - sequence AS lag FROM usage_rollup_progress, event_sequence`)
@@ -76,7 +76,7 @@ const incompleteDays = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { 
   return rows.map(({ day }) => day)
 })
 
-/** Splits a period between rollup and ledger. `rollable` could come from the rollup, except for these days. */
+/** The rollup has `rollable`, except for these days. */
 export const splitPeriod = (period: TimeRange, rollable: TimeRange, days: ReadonlyArray<number>): Sources => {
   const inside = mergeRanges(
     days.toSorted((a, b) => a - b).map((day) => intersect({ from: day, to: day + dayMillis }, rollable))
@@ -103,7 +103,7 @@ const intersect = ({ from, to }: TimeRange, { from: first, to: last }: TimeRange
 
 const isNotEmpty = ({ from, to }: TimeRange) => from < to
 
-/** Merges adjoining and overlapping ranges, which are in order, and drops empty ones. */
+/** The ranges must be in order. */
 const mergeRanges = (ranges: ReadonlyArray<TimeRange>): Array<TimeRange> => {
   const merged: Array<TimeRange> = []
   for (const range of ranges.filter(isNotEmpty)) {
@@ -114,7 +114,6 @@ const mergeRanges = (ranges: ReadonlyArray<TimeRange>): Array<TimeRange> => {
   return merged
 }
 
-/** The condition that a time is in one of these ranges. */
 export const inRanges = (sql: SqlClient.SqlClient, column: string, ranges: ReadonlyArray<TimeRange>) =>
   sql.or(
     ranges.map(({ from, to }) =>

@@ -5,7 +5,7 @@ import { refuse } from "../../../contract/api/Failure.ts"
 import { Count } from "../../../contract/api/Int64.ts"
 import { earliest, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { columns as arrays } from "../../../platform/postgres/driver/Parameters.ts"
-import { decodeRows, equals } from "../../../platform/postgres/queries/Sql.ts"
+import { decodeRows, equals, unionAll } from "../../../platform/postgres/queries/Sql.ts"
 import type { Grouping, UsageSummaryFilter } from "../model/Filter.ts"
 import { groupFields, type UsageSummary, type UsageSummaryRow } from "../model/Report.ts"
 import { ledgerPeriodOf, tooManyRows } from "../model/RequestChecks.ts"
@@ -22,11 +22,9 @@ import {
 } from "./LedgerRows.ts"
 import { inRanges, type Sources, sourcesOf, type TimeRange } from "./UsageSources.ts"
 
-/** The length of the default period. */
 const daysDefault = 30
 const dayMillis = 86_400_000
 
-/** The column of each grouping in `ledgerTables`. */
 const columns: { readonly [K in Grouping]: string } = {
   product_id: "l.product_id",
   customer_id: "l.customer_id",
@@ -48,7 +46,7 @@ const SummaryRow = Schema.Struct({
 })
 const decodeSummary = decodeRows(SummaryRow)
 
-/** Reads the summary. Refuses more rows than `rowsMax`: a summary is never truncated. */
+/** Refuses more rows than `rowsMax`: a summary is never truncated. */
 export const usageSummary = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   filter: UsageSummaryFilter,
@@ -85,9 +83,8 @@ const summaryRows = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filte
       ...(sources.ledger.length > 0 ? [ledgerRows(sql, filter, sources.ledger, positions)] : [])
     ]
     // No bucket is in both parts, so their groups need no merging.
-    const union = parts.slice(1).reduce((all, one) => sql`${all} UNION ALL ${one}`, parts[0]!)
     return decodeSummary(sql`
-      SELECT * FROM (${union}) AS used ORDER BY ${sql.literal(positions.join(", "))} LIMIT ${rowsMax + 1}`)
+      SELECT * FROM (${unionAll(sql, parts)}) AS used ORDER BY ${sql.literal(positions.join(", "))} LIMIT ${rowsMax + 1}`)
   }
   const rows = yield* read(yield* sourcesOf(sql, filter))
   const ambiguous = rows.flatMap(({ bucket_start = 0, is_ambiguous }) => (is_ambiguous ? [dayOf(bucket_start)] : []))
@@ -96,7 +93,7 @@ const summaryRows = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filte
 
 const dayOf = (time: number) => Math.floor(time / dayMillis) * dayMillis
 
-/** Sums from the rollup. Feature codes are unique within a product, and a license belongs to one product only. */
+/** Feature codes are unique within a product, and a license belongs to one product only. */
 const rollupRows = (
   sql: SqlClient.SqlClient,
   { bucket, feature_code, group_by, product_id, products }: SummaryRequest,
@@ -105,7 +102,7 @@ const rollupRows = (
 ) => {
   const byFeature = group_by.includes("feature_code") || feature_code !== undefined
   const keys = group_by.map((field) => (field === "feature_code" ? "f.code AS feature_code" : `r.${field}`))
-  // Deleted features have no code any more: several of a product become one row, and one license may have used several of them.
+  // Deleted features have no code: several of a product become one row, and one license may have used several of them.
   const nameless = "FILTER (WHERE f.id IS NULL)"
   const isAmbiguous = byFeature ? `count(*) ${nameless} > count(DISTINCT r.product_id) ${nameless}` : "false"
   return sql`
@@ -156,7 +153,11 @@ export const unknownZone = <A, R>(read: Effect.Effect<A, SqlError.SqlError, R>) 
   Effect.catch(read, (error) =>
     Effect.fail(
       stateOf(error) === "22023"
-        ? refuse("INVALID_QUERY", "The time zone is not known: name one of the IANA database, as Europe/Zurich.", "tz")
+        ? refuse(
+            "INVALID_QUERY",
+            "The time zone is unknown: use a name of the IANA database, such as Europe/Zurich.",
+            "tz"
+          )
         : error
     )
   )

@@ -2,20 +2,18 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { ownedBy } from "../../../access/productLimits/OwnedRows.ts"
-import { instant } from "../../../platform/postgres/driver/Parameters.ts"
-import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
+import { decodeRows, within } from "../../../platform/postgres/queries/Sql.ts"
 import type { OfToken, Period } from "../model/Filter.ts"
 import { ValidationBuckets, ValidationTotals } from "../model/Report.ts"
 import { tooManyRows } from "../model/RequestChecks.ts"
 
-/** The maximum of hours or days in an answer. */
 const bucketsMax = 10_000
 const units = { "1h": "hour", "1d": "day" } as const
 
 const decodeBuckets = decodeRows(ValidationBuckets.fields.buckets.value)
 const decodeTotals = decodeRows(ValidationTotals)
 
-/** The counts of a license by hours or days of UTC, without those that have no validation. */
+/** Hours or days of UTC without validations are left out. */
 export const licenseValidations = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   filter: Period & { readonly license_id: string; readonly bucket?: "1h" | "1d" }
@@ -24,7 +22,7 @@ export const licenseValidations = Effect.fnUntraced(function* (
   const buckets = yield* decodeBuckets(sql`
     SELECT date_trunc(${units[bucket]}, hour, 'UTC') AS bucket_start, sum(validations)::bigint AS validations,
       sum(refused)::bigint AS refused
-    FROM license_validations WHERE license_id = ${license_id} AND ${inPeriod(sql, filter)}
+    FROM license_validations WHERE license_id = ${license_id} AND ${within(sql, "hour", filter)}
     GROUP BY 1 ORDER BY 1 LIMIT ${bucketsMax + 1}`)
   if (buckets.length > bucketsMax) return yield* tooManyRows(bucketsMax)
   const sum = (count: "validations" | "refused") => buckets.reduce((total, row) => total + row[count], 0)
@@ -32,7 +30,6 @@ export const licenseValidations = Effect.fnUntraced(function* (
   return result
 })
 
-/** The counts of all current licenses of a customer. */
 export const customerValidations = (
   sql: SqlClient.SqlClient,
   filter: Period & OfToken & { readonly customer_id: string }
@@ -41,12 +38,6 @@ export const customerValidations = (
     decodeTotals(sql`
       SELECT coalesce(sum(validations), 0)::bigint AS validations, coalesce(sum(refused), 0)::bigint AS refused
       FROM licenses l JOIN license_validations v ON v.license_id = l.id
-      WHERE l.customer_id = ${filter.customer_id} AND ${ownedBy(sql, "licenses", "l", filter.products)} AND ${inPeriod(sql, filter)}`),
+      WHERE l.customer_id = ${filter.customer_id} AND ${ownedBy(sql, "licenses", "l", filter.products)} AND ${within(sql, "hour", filter)}`),
     ([totals]) => totals!
   )
-
-const inPeriod = (sql: SqlClient.SqlClient, { from, to }: Period) =>
-  sql.and([
-    from === undefined ? sql`TRUE` : sql`hour >= ${instant(from)}`,
-    to === undefined ? sql`TRUE` : sql`hour < ${instant(to)}`
-  ])

@@ -1,6 +1,6 @@
 /** SQL helpers shared by all services: transactions, keyset pages, decoding of rows, and constraint violations as refusals. */
 import { Context, Effect, Schema, SchemaAST } from "effect"
-import { type SqlClient, SqlError } from "effect/sql"
+import { type SqlClient, SqlError, type Statement } from "effect/sql"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { Keyset } from "../../../contract/api/Paging.ts"
 import { instant } from "../driver/Parameters.ts"
@@ -35,6 +35,20 @@ export const equals = (sql: SqlClient.SqlClient, filters: { readonly [column: st
       value === undefined ? [] : [sql`${sql(column)} = ${value}`]
     )
   ])
+
+/** A time in a period, if the period has a start or an end. `from` is inclusive, `to` exclusive. */
+export const within = (
+  sql: SqlClient.SqlClient,
+  column: string,
+  { from, to }: { readonly from?: number; readonly to?: number }
+) =>
+  sql.and([
+    from === undefined ? sql`TRUE` : sql`${sql.literal(column)} >= ${instant(from)}`,
+    to === undefined ? sql`TRUE` : sql`${sql.literal(column)} < ${instant(to)}`
+  ])
+
+export const unionAll = (sql: SqlClient.SqlClient, [first, ...others]: ReadonlyArray<Statement.Fragment>) =>
+  others.reduce((all, one) => sql`${all} UNION ALL ${one}`, first!)
 
 /** Maps a violated constraint to its refusal, so that the database and the check before it give the same response. */
 export const constraints =

@@ -112,7 +112,7 @@ layer(TestServer.layer)("A pdf", (it) => {
       const text = allText(pages)
       // A replacement mark for each character that no font has, and an explanation.
       assert.include(text, "Ελληνική Εταιρεία / ООО «Ромашка» / \uFFFD\uFFFD\uFFFD\uFFFD  ·")
-      assert.include(text, "\uFFFD stands for a character that the fonts of the service do not have")
+      assert.include(text, "\uFFFD stands for a character that the service's fonts lack")
       assert.include(text, "9,007,199,254,740,978")
       const figures = pages[0]!.written.filter(({ text }) =>
         ["9,007,199,254,740,971", "7", "9,007,199,254,740,978"].includes(text)
@@ -129,7 +129,7 @@ layer(TestServer.layer)("A pdf", (it) => {
       for (const kind of ["usage-summary", "usage-ledger"]) {
         const { pages } = yield* printed(kind, { product_id: product.id })
         assert.strictEqual(pages.length, 1)
-        assert.include(pages[0]!.text, "Nothing.")
+        assert.include(pages[0]!.text, "No rows.")
         assert.include(pages[0]!.text, "Consumed\n0")
       }
     })
@@ -157,7 +157,7 @@ layer(TestServer.layer)("A long pdf", (it) => {
       const { bytes } = yield* download(done.id)
       const pages = readPdf(bytes)
       const text = allText(pages)
-      assert.include(text, "The first 2,000 of 4,321 rows. Totals are of all rows; csv and json hold every one.")
+      assert.include(text, "The first 2,000 of 4,321 rows. Totals include all rows; csv and json contain all rows.")
       assert.include(text, "Rows\n4,321\nConsumed\n12,963\nConsumptions\n4,321")
       assert.include(text, "Consumed by day (UTC)")
       assert.include(text, "2026-01-01")
