@@ -6,6 +6,7 @@ import type { Identity } from "./Memory.ts"
 import { openEnvelope } from "./OfflineEnvelope.ts"
 import type { Binding, Refusal } from "./Payloads.ts"
 import type { Platform } from "./Platform.ts"
+import type { Problem } from "./Problem.ts"
 import { membersOf, objectOf, toBase64 } from "./ResponseText.ts"
 import { keysIn } from "./StoredText.ts"
 import { exchange, type Received } from "./Transport.ts"
@@ -33,8 +34,9 @@ export type Answer =
   | {
       readonly outcome: "missed"
       readonly reason: Reason
-      readonly rule?: Rule
-      readonly retryAfterMillis: number
+      readonly rule?: Rule | undefined
+      readonly problem?: Problem | undefined
+      readonly retryAfterMillis?: number | undefined
     }
 
 export interface ConversationOptions {
@@ -105,7 +107,7 @@ export class Conversation {
       ...(identity && { authorization: `License ${identity.licenseKey}` }),
       timeoutMillis
     })
-    if (received === undefined) return missed("NOT_REACHED")
+    if ("kind" in received) return missed("NOT_REACHED", { problem: received })
     const expected = { ...(await this.own()), ...(identity && idsOf(identity)), kind, nonce }
     const judged = async () => {
       const clock = { now: platform.now(), highestIssuedAt }
@@ -147,14 +149,17 @@ export class Conversation {
       })
     } catch (problem) {
       if (!(problem instanceof Distrusted)) throw problem
-      if (problem.rule === "times") return missed("CLOCK_WRONG", "times")
+      if (problem.rule === "times") return missed("CLOCK_WRONG", { rule: "times" })
       const code = problem.rule === "signature" && received ? codeOf(received.text) : undefined
       const reason = code !== undefined && isUnsigned(code, received?.status) ? code : undefined
-      return missed(
-        reason ?? "NOT_REACHED",
-        reason === undefined ? problem.rule : undefined,
-        received?.retryAfterMillis
-      )
+      const { retryAfterMillis, status } = received ?? {}
+      if (reason !== undefined) return missed(reason, { retryAfterMillis })
+      const { rule } = problem
+      return missed("NOT_REACHED", {
+        rule,
+        retryAfterMillis,
+        ...(status !== undefined && { problem: { kind: "response", status } })
+      })
     }
   }
 
@@ -167,7 +172,7 @@ export class Conversation {
     this.#keysFetchedAt = now
     const url = `${baseUrl.replace(/\/+$/, "")}/api/v1/system/public-keys`
     const received = await exchange(platform, { url, timeoutMillis })
-    if (received?.status !== 200) return false
+    if ("kind" in received || received.status !== 200) return false
     try {
       this.trust(keysIn(objectOf(received.text)["data"]))
       return true
@@ -188,11 +193,12 @@ const answerOf = (text: string, { content, member }: Trusted): Answer =>
         text
       }
 
-export const missed = (reason: Reason, rule?: Rule, retryAfterMillis = 0): Answer => ({
+type Missed = Extract<Answer, { readonly outcome: "missed" }>
+
+export const missed = (reason: Reason, more?: Omit<Missed, "outcome" | "reason">): Missed => ({
   outcome: "missed",
   reason,
-  ...(rule && { rule }),
-  retryAfterMillis
+  ...more
 })
 
 /** Whether a code is told to the application although its response is not signed. */

@@ -1,15 +1,14 @@
 /**
  * The application kit: one object for applications that customers run. It activates, validates, counts use, holds a seat, opens
  * offline envelopes, believes only responses that keep the rules of docs/VERIFYING.md, and says what the application should do.
- *
- * It has no dependencies and uses Web Crypto and fetch alone: Node, Deno, Bun, browsers, Electron, workers. It imports nothing
- * of the service.
+ * It has no dependencies and uses Web Crypto and fetch alone: Node, Deno, Bun, browsers, Electron, workers.
  */
 import { type Answer, Conversation, missed, type Operation } from "./Conversation.ts"
 import { isNothingHeld, isStricter, ruleOf } from "./Decisions.ts"
 import type { KitOptions } from "./KitOptions.ts"
 import { licenseKeyOf } from "./LicenseKeyText.ts"
 import { Memory } from "./Memory.ts"
+import { checkOptions } from "./OptionsCheck.ts"
 import { type Outcome, outcomeOf, reasonOf } from "./Outcome.ts"
 import type {
   Consumption,
@@ -31,6 +30,7 @@ export type { KitOptions } from "./KitOptions.ts"
 export type { Outcome } from "./Outcome.ts"
 export type * from "./Payloads.ts"
 export { type KitRequest, type KitResponse, memoryStore, type Platform, type Store } from "./Platform.ts"
+export type { Problem } from "./Problem.ts"
 export type { Holding, Verdict } from "./Verdict.ts"
 
 export class LicenseKit {
@@ -54,8 +54,9 @@ export class LicenseKit {
     this.#told = this.#words()
   }
 
-  /** Reads the store, and believes of it what keeps the rules. Sends nothing. */
+  /** Reads the store, and believes of it what keeps the rules. Sends nothing. Rejects with a TypeError if an option is wrong. */
   static async open(options: KitOptions): Promise<LicenseKit> {
+    checkOptions(options)
     const platform = { ...ownPlatform, ...options.platform }
     const { timeoutMillis = 15_000, trustPublishedKeys = false } = options
     const conversation = new Conversation({ ...options, timeoutMillis, trustPublishedKeys, platform })
@@ -260,9 +261,8 @@ export class LicenseKit {
   }
 
   async #save(): Promise<void> {
-    const memory = this.#memory
-    memory.publishedKeys = this.#conversation.publishedKeys
-    const text = JSON.stringify(memory.toStored())
+    this.#memory.publishedKeys = this.#conversation.publishedKeys
+    const text = JSON.stringify(this.#memory.toStored())
     this.#writing = this.#writing.then(() => this.#write(text))
     await this.#writing
     this.#tell()

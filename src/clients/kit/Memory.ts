@@ -1,7 +1,7 @@
 /** What the kit believes, and the text that the application's store keeps of it. */
 import { type Reason, ruleOf } from "./Decisions.ts"
 import { clockSkewMillisMax, type Judge, type Trusted, type TrustedKey } from "./Judge.ts"
-import type { Refusal } from "./Payloads.ts"
+import type { Entitlement, Refusal } from "./Payloads.ts"
 import { instantOf } from "./ResponseText.ts"
 import { type Slot, type Stored, slots } from "./StoredText.ts"
 import type { Holding, Known } from "./Verdict.ts"
@@ -32,6 +32,8 @@ export class Memory {
   missed: Reason | undefined
   isClockAhead = false
   isStoreFailed = false
+  /** The newest entitlement to the holder of a seat, which a use was answered with. */
+  #used: Entitlement | undefined
   #responses = new Map<Slot, { readonly text: string; readonly content: Trusted["content"] }>()
 
   /** Believes of a stored text what keeps the rules: signature, kid, kind, license, product and binding. Times are the verdict's. */
@@ -61,7 +63,7 @@ export class Memory {
     const content = (slot: Slot) => this.#responses.get(slot)?.content as never
     const { highestIssuedAt, holding, isClockAhead, isStoreFailed, missed } = this
     return {
-      ...{ highestIssuedAt, holding, isClockAhead, isStoreFailed, missed },
+      ...{ highestIssuedAt, holding, isClockAhead, isStoreFailed, missed, used: this.#used },
       entitlement: content("entitlement"),
       offline: content("offline"),
       checkout: content("checkout"),
@@ -85,6 +87,7 @@ export class Memory {
     this.holding = holding ?? this.holding
     // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
     const isOfSeat = slot === "checkout" || slot === "lease"
+    if (slot === "entitlement" && this.holding === "seat") this.#used = content as never
     if (slot === undefined || isOfSeat !== (this.holding === "seat")) return
     if (slot === "checkout") this.#responses.delete("lease")
     this.#responses.set(slot, { text, content })
@@ -151,6 +154,7 @@ export class Memory {
   }
 
   #forgetGrants(): void {
+    this.#used = undefined
     for (const slot of slots) if (slot !== "refusal") this.#responses.delete(slot)
   }
 }

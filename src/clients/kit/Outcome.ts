@@ -2,6 +2,7 @@
 import type { Answer } from "./Conversation.ts"
 import { isStricter, type Reason, ruleOf } from "./Decisions.ts"
 import type { Rule } from "./Judge.ts"
+import type { Problem } from "./Problem.ts"
 import type { Verdict } from "./Verdict.ts"
 
 /** What an operation came to. `decision` and `reason` hold for the application after it. */
@@ -12,6 +13,8 @@ export interface Outcome<Data> extends Verdict {
   readonly data?: Data
   /** The rule that the response broke, if one came that was not believed. */
   readonly brokenRule?: Rule
+  /** Why no believed response came. */
+  readonly problem?: Problem
 }
 
 /** The stricter of the answer's own decision and the verdict after it. */
@@ -28,6 +31,7 @@ export const outcomeOf = <Data>(answer: Answer, verdict: Verdict): Outcome<Data>
     ...verdict,
     ...(isRunning && { reason: answer.reason }),
     ...(answer.rule !== undefined && { brokenRule: answer.rule }),
+    ...(answer.problem !== undefined && { problem: answer.problem }),
     granted: false
   }
 }

@@ -3,6 +3,8 @@
  * compares them with the contract, so that a renamed field does not compile.
  */
 
+import type { RefusalCode } from "./Decisions.ts"
+
 export type LicenseStatus = "active" | "suspended" | "expired" | "revoked" | "grace_period"
 
 export interface FeatureEntitlement {
@@ -80,9 +82,9 @@ export interface OfflineEnvelope {
   readonly ciphertext: string
 }
 
-/** The signed part of a refusal: what an application can show. */
+/** The signed part of a refusal: what an application can show. Later versions of the service may have further codes. */
 export interface Refusal {
-  readonly code: string
+  readonly code: RefusalCode | (string & {})
   readonly message: string
   readonly detail?: string
   readonly license_id?: string

@@ -74,7 +74,7 @@ export class Schedule {
     const [random = 0] = this.#platform.randomBytes(1)
     const asked =
       answer.outcome === "missed"
-        ? answer.retryAfterMillis
+        ? (answer.retryAfterMillis ?? 0)
         : answer.outcome === "refused"
           ? Number(answer.refusal.retry_after_seconds ?? 0) * 1000
           : 0

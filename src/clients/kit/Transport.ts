@@ -1,5 +1,6 @@
 /** Sends one request with a time limit and a size limit. */
 import type { KitResponse, Platform } from "./Platform.ts"
+import { type Problem, problemOf } from "./Problem.ts"
 import { bodyBytesMax, textOf } from "./ResponseText.ts"
 
 export interface Message {
@@ -16,12 +17,13 @@ export interface Received {
   readonly retryAfterMillis: number
 }
 
-/** The response, whatever its status; undefined if none came in time, or it is too large or not UTF-8. */
+/** The response, whatever its status, or why none came in time that is UTF-8 and not too large. */
 export const exchange = async (
   platform: Platform,
   { authorization, body, timeoutMillis, url }: Message
-): Promise<Received | undefined> => {
+): Promise<Received | Problem> => {
   const abort = new AbortController()
+  let status: number | undefined
   const cancel = platform.after(timeoutMillis, () => abort.abort())
   try {
     const response = await platform.fetch(url, {
@@ -35,9 +37,11 @@ export const exchange = async (
       redirect: "manual",
       signal: abort.signal
     })
-    return { status: response.status, text: await textIn(response), retryAfterMillis: retryAfterOf(response) }
-  } catch {
-    return undefined
+    status = response.status
+    return { status, text: await textIn(response), retryAfterMillis: retryAfterOf(response) }
+  } catch (error) {
+    if (abort.signal.aborted) return { kind: "timeout" }
+    return status === undefined ? problemOf(error, url) : { kind: "response", status }
   } finally {
     cancel()
   }

@@ -32,6 +32,8 @@ export interface Known {
   readonly offline?: OfflineEntitlement | undefined
   readonly checkout?: FloatingCheckout | undefined
   readonly lease?: FloatingLease | undefined
+  /** What the holder of a seat got when it used a feature. */
+  readonly used?: Entitlement | undefined
   /** A believed refusal in force. */
   readonly refusal?: Refusal | undefined
   /** Why the last contact gave no believed response. */
@@ -118,7 +120,10 @@ const finite = (instant: number): number => (Number.isNaN(instant) ? Number.NEGA
 
 /** The features of the newest believed response, without those that have ended. */
 export const featuresOf = (known: Known, now: number): ReadonlyArray<FeatureEntitlement> => {
-  const seat = known.lease?.features ?? known.checkout?.features
-  const features = known.holding === "seat" ? seat : newestGrant(known)?.features
+  const { checkout, holding, lease, used } = known
+  const seat = [used, lease?.features && lease, checkout].reduce((newest, one) =>
+    newest === undefined || instantOf(one?.issued_at) > instantOf(newest.issued_at) ? one : newest
+  )
+  const { features } = (holding === "seat" ? seat : newestGrant(known)) ?? {}
   return (features ?? []).filter(({ expires_at }) => !(now >= instantOf(expires_at)))
 }

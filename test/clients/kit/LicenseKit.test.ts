@@ -245,14 +245,15 @@ layer(TestServer.layer, { timeout: 60_000 })("The application kit", (it) => {
   it.effect("trusts keys that the service published later, if the application wants that", () =>
     Effect.gen(function* () {
       const { license, machine } = yield* licensed()
-      const strict = yield* done(machine.open({ keys: [] }))
+      const other = { kid: "other", public_key: `${"A".repeat(43)}=` }
+      const strict = yield* done(machine.open({ keys: [other] }))
       const outcome = yield* done(strict.activate(license.license_key))
       assert.deepInclude(outcome, { granted: false, brokenRule: "kid" })
       const trusting = yield* done(machine.open({ keys: [], trustPublishedKeys: true }))
       expectVerdict(yield* done(trusting.activate(license.license_key)), "run LICENSED")
       machine.isOnline = false
       expectVerdict((yield* done(machine.open({ keys: [], trustPublishedKeys: true }))).verdict, "run LICENSED")
-      expectVerdict((yield* done(machine.open({ keys: [] }))).verdict, "stop NOT_REACHED")
+      expectVerdict((yield* done(machine.open({ keys: [other] }))).verdict, "stop NOT_REACHED")
     })
   )
 

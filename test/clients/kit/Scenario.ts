@@ -10,6 +10,8 @@ export interface ScenarioInput {
   readonly licenseKey: string
   readonly keys: ReadonlyArray<TrustedKey>
   readonly fingerprint: string
+  /** A service that does not allow the page's origin. */
+  readonly closedUrl?: string
 }
 
 export const scenario = async (input: ScenarioInput): Promise<ReadonlyArray<string>> => {
@@ -28,12 +30,19 @@ export const scenario = async (input: ScenarioInput): Promise<ReadonlyArray<stri
   say("offline", await kit.issueOffline())
   const again = await LicenseKit.open({ ...options, baseUrl: "http://127.0.0.1:9" })
   words.push(`restart: ${again.verdict.decision} ${again.verdict.reason}`)
-  say("unreachable", await again.validate())
+  const unreachable = await again.validate()
+  say("unreachable", unreachable)
+  // Browsers and Node refuse to fetch from this port.
+  words.push(`problem: ${unreachable.problem?.kind.startsWith("network") ? "refused" : unreachable.problem?.kind}`)
   say("deactivate", await kit.deactivate())
   say("checkout", await kit.checkout())
   say("checkin", await kit.checkin())
   const other = await LicenseKit.open({ ...options, store: memoryStore(), productCode: "another" })
   say("another product", await other.activate(licenseKey))
+  if (input.closedUrl !== undefined) {
+    const closed = await LicenseKit.open({ ...options, store: memoryStore(), baseUrl: input.closedUrl })
+    words.push(`closed: ${(await closed.activate(licenseKey)).problem?.kind}`)
+  }
   kit.stop()
   return words
 }
@@ -46,6 +55,7 @@ export const wantedWords: ReadonlyArray<string> = [
   "offline: granted, run LICENSED",
   "restart: run LICENSED",
   "unreachable: not granted, run NOT_REACHED",
+  "problem: refused",
   "deactivate: granted, ask NOT_ACTIVATED",
   "checkout: granted, run LICENSED",
   "checkin: granted, ask NOT_ACTIVATED",

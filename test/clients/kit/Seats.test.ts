@@ -94,6 +94,25 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
     })
   )
 
+  it.effect("has the features as the newest answer says, also one to a use", () =>
+    Effect.gen(function* () {
+      const { client, kit, license, live } = yield* licensed(seats(1))
+      const params = { id: license.product_id }
+      const feature = yield* client.features.create({ params, payload: { name: "Export", code: "export" } })
+      const payload = { feature_id: feature.id, max_consumptions: 10 }
+      yield* client.licenses.assignFeature({ params: { id: license.id }, payload })
+      yield* done(kit.checkout(license.license_key))
+      assert.strictEqual(kit.feature("export")?.remaining, 10)
+      kit.start()
+      yield* live(kit, 11 * minutes)
+      yield* done(kit.consume({ feature_code: "export", event_id: "1", amount: 3 }))
+      assert.strictEqual(kit.feature("export")?.remaining, 7)
+      yield* done(kit.checkin())
+      assert.isUndefined(kit.feature("export"))
+      kit.stop()
+    })
+  )
+
   it.effect("is checked out again if it was ended, unless the license is refused", () =>
     Effect.gen(function* () {
       const { client, kit, license, machine } = yield* licensed(seats(1))
