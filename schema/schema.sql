@@ -518,6 +518,7 @@ CREATE TABLE leases (
 ) WITH (fillfactor=50);
 COMMENT ON TABLE leases IS 'A row is a floating seat that a device has, or had, checked out.';
 CREATE UNIQUE INDEX leases_device_live ON leases USING btree (device_id) WHERE (status = 'live'::text);
+CREATE INDEX leases_ended ON leases USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX leases_live ON leases USING btree (license_id, COALESCE(sweep_at, checked_out_at)) WHERE (status = 'live'::text);
 CREATE INDEX leases_live_page ON leases USING btree (license_id, checked_out_at DESC, id DESC) WHERE (status = 'live'::text);
 CREATE INDEX leases_sweep ON leases USING btree (COALESCE(sweep_at, checked_out_at), id) WHERE (status = 'live'::text);

@@ -19,6 +19,11 @@ export interface FaultDetail {
   readonly message: string
 }
 
+interface WaitedFor {
+  readonly waited_for: string
+  readonly license?: string
+}
+
 interface Fields {
   readonly code: Code
   /** One plain sentence that says what to do. */
@@ -33,6 +38,8 @@ interface Fields {
   readonly isRecorded?: boolean
   /** Set if the same request succeeds later by itself: it is not stored under an Idempotency-Key. */
   readonly isTemporary?: boolean
+  /** Only logged: what the request waited for in vain. */
+  readonly waitedFor?: WaitedFor
   /** In a client: the signature over the canonical JSON of the response's `error`. */
   readonly signature?: Signature
   /** In a client: the bytes of `error` as received, which the signature covers. */
@@ -58,7 +65,7 @@ export const refuse = <const C extends Code>(
   code: C,
   message: string,
   detail?: string,
-  more?: Pick<RefusalOf<C>, "bytes" | "details" | "facts" | "isRecorded" | "isTemporary" | "signature">
+  more?: Pick<RefusalOf<C>, "bytes" | "details" | "facts" | "isRecorded" | "isTemporary" | "signature" | "waitedFor">
 ): Refusal<C> =>
   new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...more }) as Refusal<C>
 
@@ -124,11 +131,14 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
 /** Records the refusal in the request's context, where the metrics, the logs and the activity feed read it. */
 export const noteRefused = (
   context: RequestContext,
-  { code, isRecorded }: Pick<RefusalOf<Code>, "code" | "isRecorded">
+  { code, isRecorded, message, waitedFor }: Pick<RefusalOf<Code>, "code" | "isRecorded" | "message" | "waitedFor">
 ): void => {
   context.refused = code
+  if (statuses[code] === unavailable) context.unavailable = { reason: message, ...waitedFor }
   if (isRecorded === true) context.isRefusalRecorded = true
 }
+
+const unavailable = 503
 
 export const errorBody = (refusal: RefusalOf<Code>) => ({
   code: refusal.code,

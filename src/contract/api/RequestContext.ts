@@ -35,6 +35,8 @@ export interface RequestContext {
   limits?: Array<RateLimitState>
   /** The code of the refusal: set when the refusal is encoded, counted when the response is sent. */
   refused?: Code
+  /** Why the request gets 503, for the log. */
+  unavailable?: { readonly [fact: string]: string }
   /** Set if an event records the refusal. */
   isRefusalRecorded?: boolean
   /** The authenticated caller: the id of an API key, or an OIDC subject. */

@@ -9,12 +9,13 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { Cause, Clock, Effect, Exit, FiberSet, LogLevel, Option, Result } from "effect"
 import { cacheBody, onBody } from "../../access/requests/Intake.ts"
 import { statuses } from "../../contract/api/ErrorCode.ts"
-import { errorEnvelope, noteRefused, type Refusal } from "../../contract/api/Failure.ts"
+import { errorEnvelope, noteRefused } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import type { RequestHead } from "../../contract/api/RequestHead.ts"
 import type { Body, FastOperation, Outcome } from "../../licensing/runtime/FastOperation.ts"
+import { logTurnedAway } from "../responses/AccessLog.ts"
 import type { Responses } from "../responses/Responses.ts"
-import { hasHostTwice, logRefused, refusalOf } from "./UnhandledRequests.ts"
+import { hasHostTwice, logRefused, noteUnhandled, type Refused, refusalOf } from "./UnhandledRequests.ts"
 
 export const bodyOf = (text: string): Body => ({ text, bytes: Buffer.byteLength(text) })
 
@@ -43,6 +44,8 @@ export const makeFastPath = Effect.fnUntraced(function* (
     response.writeHead(status, responses.finish(head, { status, headers }, summary, context, now))
     // Head and body leave in one write. A text with one byte per character needs no encoding.
     response.end(text, bytes === text.length ? "latin1" : "utf8")
+    if (context.unavailable !== undefined)
+      fork(Effect.provideService(logTurnedAway(summary, context), RequestContext, context))
   }
 
   const answer = (exchange: Exchange, body: Body): void => {
@@ -51,9 +54,10 @@ export const makeFastPath = Effect.fnUntraced(function* (
     send(exchange, refused === undefined ? 200 : statuses[refused.code], body)
   }
 
-  const refuse = (exchange: Exchange, refusal: Refusal): void => {
+  const refuse = (exchange: Exchange, refused: Refused): void => {
     const { context } = exchange
-    noteRefused(context, refusal)
+    const { refusal } = refused
+    noteUnhandled(context, refused)
     const envelope = errorEnvelope(refusal, context.requestId, clock.currentTimeMillisUnsafe())
     send(exchange, statuses[refusal.code], bodyOf(JSON.stringify(envelope)))
   }
@@ -62,7 +66,7 @@ export const makeFastPath = Effect.fnUntraced(function* (
     const { context, response, route } = exchange
     const refused = refusalOf(cause)
     fork(Effect.provideService(logRefused(refused, cause, { method: "POST", route }), RequestContext, context))
-    if (!response.headersSent) refuse(exchange, refused.refusal)
+    if (!response.headersSent) refuse(exchange, refused)
   }
 
   /** An exception fails this request only: other commands may have been committed together with it. */
@@ -82,7 +86,7 @@ export const makeFastPath = Effect.fnUntraced(function* (
     if (Exit.isSuccess(exit)) answer(exchange, exit.value())
     else {
       const refusal = Cause.findErrorOption(exit.cause)
-      if (Option.isSome(refusal)) refuse(exchange, refusal.value)
+      if (Option.isSome(refusal)) refuse(exchange, { refusal: refusal.value })
       else fail(exchange, exit.cause)
     }
   }

@@ -7,11 +7,11 @@ import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } fr
 import { statuses } from "../../contract/api/ErrorCode.ts"
 import { errorEnvelope } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
-import { logResponse } from "../responses/AccessLog.ts"
+import { logResponse, logTurnedAway } from "../responses/AccessLog.ts"
 import type { ResponseSummary } from "../responses/RequestMetrics.ts"
 import type { Responses } from "../responses/Responses.ts"
 import { Routes } from "./Routes.ts"
-import { logRefused, type Refused, refusalOf, requestFault } from "./UnhandledRequests.ts"
+import { logRefused, noteUnhandled, type Refused, refusalOf, requestFault } from "./UnhandledRequests.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
@@ -39,10 +39,11 @@ export const makeResponseMiddleware = Effect.fnUntraced(function* (responses: Re
             actor: context.actor
           }
           const headers = responses.finish(request, response, summary, context, clock.currentTimeMillisUnsafe())
-          return Effect.as(logResponse(summary), HttpServerResponse.setHeaders(response, headers))
+          const logged = Effect.andThen(logTurnedAway(summary, context), logResponse(summary))
+          return Effect.as(logged, HttpServerResponse.setHeaders(response, headers))
         })
       const refuse = (refused: Refused) => {
-        context.refused = refused.refusal.code
+        noteUnhandled(context, refused)
         return finish(refusalResponse(refused, requestId, clock.currentTimeMillisUnsafe()))
       }
       const fail = (cause: Cause.Cause<unknown>) => {

@@ -7,14 +7,16 @@ import { HttpServerError, type HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import type { Code } from "../../contract/api/ErrorCode.ts"
-import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { noteRefused, type Refusal, refuse } from "../../contract/api/Failure.ts"
+import type { RequestContext } from "../../contract/api/RequestContext.ts"
 import { isCommitLost } from "../../platform/postgres/driver/Session.ts"
 import {
   isContended,
   isLogBusy,
   isOutOfResources,
   isReadOnly,
-  refuseBusyLog
+  refuseBusyLog,
+  waitOf
 } from "../../platform/postgres/queries/Sql.ts"
 import { isDeadlinePassed } from "./Deadlines.ts"
 import type { SimilarPath } from "./Routes.ts"
@@ -23,8 +25,8 @@ import type { SimilarPath } from "./Routes.ts"
 export interface Refused {
   readonly refusal: Refusal
   readonly headers?: { readonly [name: string]: string }
-  /** How it is logged: as an error with its cause, as a warning without, or not at all. */
-  readonly log?: "error" | "warning"
+  /** Whether it is logged as an error with its cause. */
+  readonly isError?: boolean
 }
 
 /** The fault of a request that is refused before routing, or undefined. */
@@ -105,7 +107,7 @@ export const refusalOf = (cause: Cause.Cause<unknown>, unroutedOf?: () => Unrout
     if (isDeadlinePassed(error)) return late
     if (isReadOnly(error)) return readOnly
     if (isLogBusy(error)) return logBusy
-    if (isContended(error)) return contended
+    if (isContended(error)) return contended(waitOf(error))
   }
   return Cause.hasInterruptsOnly(cause) ? stopping : internal
 }
@@ -140,48 +142,49 @@ const isRequestPart = ({ kind }: HttpApiError.HttpApiSchemaError) => kind !== "B
 const unavailable = (message: string): Refusal<Code> => refuse("NOT_READY", message)
 
 const unreachable: Refused = {
-  refusal: unavailable("The database cannot be reached: send the request again in a moment."),
-  log: "warning"
+  refusal: unavailable("The database cannot be reached: send the request again in a moment.")
 }
 const unknownOutcome: Refused = {
   refusal: unavailable(
     "The database was lost at the end of the request, so a change may be stored or not: check it before you send the request again, or repeat it with the same Idempotency-Key."
-  ),
-  log: "warning"
+  )
 }
 // Nothing was written, so the client can retry. The operator has to act, so it is logged as an error.
 const exhausted: Refused = {
   refusal: unavailable("The database has no room left: send the request again in a moment."),
-  log: "error"
+  isError: true
 }
 const readOnly: Refused = {
-  refusal: unavailable("The database takes no changes now: send the request again in a moment."),
-  log: "warning"
+  refusal: unavailable("The database takes no changes now: send the request again in a moment.")
 }
-const contended: Refused = {
-  refusal: unavailable("The database is busy with other changes: send the request again in a moment."),
-  log: "warning"
-}
-const logBusy: Refused = { refusal: refuseBusyLog, log: "warning" }
+const contended = (waited_for: string): Refused => ({
+  refusal: refuse(
+    "NOT_READY",
+    "The database is busy with other changes: send the request again in a moment.",
+    undefined,
+    { waitedFor: { waited_for } }
+  )
+})
+const logBusy: Refused = { refusal: refuseBusyLog }
 const late: Refused = {
-  refusal: unavailable("The request was not handled in time, and nothing was changed: send it again in a moment."),
-  log: "warning"
+  refusal: unavailable("The request was not handled in time, and nothing was changed: send it again in a moment.")
 }
 const stopping: Refused = { refusal: unavailable("The service is stopping: send the request again.") }
 
 const internal: Refused = {
   refusal: refuse("INTERNAL_ERROR", "The service failed: tell its operator the request id."),
-  log: "error"
+  isError: true
+}
+
+/** Records the refusal in the request's context. */
+export const noteUnhandled = (context: RequestContext, { isError, refusal }: Refused): void => {
+  if (isError === true) context.refused = refusal.code
+  else noteRefused(context, refusal)
 }
 
 /** The one place where a defect is logged; the record has the response's request id. */
 export const logRefused = (
-  { log, refusal }: Refused,
+  { isError }: Refused,
   cause: Cause.Cause<unknown>,
   operation: { readonly method: string | undefined; readonly route: string | undefined }
-): Effect.Effect<void> => {
-  if (log === undefined) return Effect.void
-  return log === "error"
-    ? Effect.logError("A request failed.", operation, cause)
-    : Effect.logWarning("A request was turned away.", { ...operation, reason: refusal.message })
-}
+): Effect.Effect<void> => (isError === true ? Effect.logError("A request failed.", operation, cause) : Effect.void)

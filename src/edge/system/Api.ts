@@ -36,6 +36,7 @@ export const Readiness = Schema.Struct({
     database: check("Whether the database can be reached and takes changes."),
     migrations: check("Whether the schema is the one that this service needs."),
     signing_key: check("Whether responses can be signed."),
+    event_counter: check("Whether changes can be recorded: another transaction may hold the counter of events."),
     workers: check("Whether the background workers run."),
     shutdown: check("Whether the service is stopping.")
   }).annotate({ description: "The result of each check." })
@@ -62,8 +63,8 @@ export class ProbesApi extends HttpApiGroup.make("probes")
       describe(
         "getReadiness",
         "Check that the service can handle requests",
-        "The readiness probe. It checks the database, the migrations, the signing key, that no worker is dead, and that the " +
-          "service is neither starting nor stopping. Do not use it as a liveness probe: a restart repairs none of these. The " +
+        "The readiness probe. It checks the database, the migrations, the signing key, that no transaction blocks the event " +
+          "counter, that no worker is dead, and that the service is neither starting nor stopping. Do not use it as a liveness probe: a restart repairs none of these. The " +
           "detail of a 503 lists the failed checks."
       )
     ),

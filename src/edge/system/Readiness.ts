@@ -6,6 +6,7 @@
 import { Clock, Context, Effect, Fiber, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
 import { Migrations } from "../../platform/postgres/migrations/Migrations.ts"
 import { KeyRing } from "../../platform/signing/KeyRing.ts"
 import { Workers } from "../../platform/workers/Workers.ts"
@@ -30,6 +31,7 @@ export class Readiness extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const migrations = yield* Migrations
       const keyRing = yield* KeyRing
+      const eventLog = yield* EventLog
       const shutdown = yield* Shutdown
       const workers = yield* Effect.serviceOption(Workers)
       const statuses = Option.isSome(workers) ? workers.value.statuses : Effect.succeed([])
@@ -46,7 +48,8 @@ export class Readiness extends Context.Service<
             ([row]) => row?.writable === true
           ),
           migrations: Effect.map(migrations.pending, (pending) => pending === 0),
-          signing_key: published
+          signing_key: published,
+          event_counter: Effect.map(eventLog.isCounterHeld, (isHeld) => !isHeld)
         })
       )
       const own = failedOf({
@@ -60,7 +63,14 @@ export class Readiness extends Context.Service<
           return yield* refuse("NOT_READY", "The service is not ready: try again in a moment.", failed.join(", "))
         return {
           status: "ready",
-          checks: { database: "ok", migrations: "ok", signing_key: "ok", workers: "ok", shutdown: "ok" }
+          checks: {
+            database: "ok",
+            migrations: "ok",
+            signing_key: "ok",
+            event_counter: "ok",
+            workers: "ok",
+            shutdown: "ok"
+          }
         } as const
       })
       return Readiness.of({ check })

@@ -11,6 +11,7 @@ import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { HoldLimit, mayNotPause } from "../../platform/postgres/driver/Transactions.ts"
 import { concurrentChange, waitsForLog } from "../../platform/postgres/queries/Sql.ts"
+import { makeCounterLock } from "./CounterLock.ts"
 import { deliveryRows, missingDeliveries } from "./DeliveryQueue.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
@@ -74,6 +75,8 @@ export class EventLog extends Context.Service<
     appendInCommit(entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError>
     /** The same in one statement, for pipelined commits. Fails if webhook endpoints change meanwhile. */
     appendAtOnce(entries: ReadonlyArray<Entry>): Effect.Effect<Appended, SqlError.SqlError>
+    /** Whether changes are refused because another transaction holds the counter for long. */
+    readonly isCounterHeld: Effect.Effect<boolean, SqlError.SqlError>
     /** Opened after this node has committed webhook deliveries. The delivery worker closes it. */
     readonly deliveriesQueued: Latch.Latch
   }
@@ -83,6 +86,7 @@ export class EventLog extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const holdLimit = yield* HoldLimit
+      const { isHeld, watch } = yield* makeCounterLock
 
       const deliveriesQueued = yield* Latch.make()
       const wake = Effect.sync(() => void deliveriesQueued.openUnsafe())
@@ -91,7 +95,7 @@ export class EventLog extends Context.Service<
         Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
           if (entries.length === 0) return
           const rows = numbered(entries)
-          const [written] = yield* waitsForLog(insert(sql, rows, counter, holdLimit))
+          const [written] = yield* watch(waitsForLog(insert(sql, rows, counter, holdLimit)))
           const { base, current, queued } = written!
           if (!current) yield* missingDeliveries(sql, base, base + rows.count)
           if (queued > 0 || !current) yield* sql.afterCommit(wake)
@@ -101,11 +105,13 @@ export class EventLog extends Context.Service<
       const appendAtOnce = (entries: ReadonlyArray<Entry>) => {
         if (entries.length === 0) return Effect.succeed({ queued: false, waitedMillis: 0 })
         return Effect.map(
-          waitsForLog(sql<{ readonly queued: number; readonly waited_ms: number }>`
+          watch(
+            waitsForLog(sql<{ readonly queued: number; readonly waited_ms: number }>`
             WITH ${changes(sql, numbered(entries), counterOfCommit)}
             SELECT (SELECT count(*) FROM delivery) AS queued, counter.waited_ms, demand(counter.webhooks_revision = seen.webhooks_revision,
               ${concurrentChange}, 'webhook endpoints were changed meanwhile')
-            FROM counter, event_sequence seen`),
+            FROM counter, event_sequence seen`)
+          ),
           ([row]): Appended => ({ queued: row!.queued > 0, waitedMillis: row!.waited_ms })
         )
       }
@@ -125,7 +131,7 @@ export class EventLog extends Context.Service<
         )
       }, Effect.orDie)
 
-      return EventLog.of({ append, appendRows, appendInCommit, appendAtOnce, deliveriesQueued })
+      return EventLog.of({ append, appendRows, appendInCommit, appendAtOnce, isCounterHeld: isHeld, deliveriesQueued })
     })
   )
 }

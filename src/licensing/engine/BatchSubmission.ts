@@ -18,10 +18,12 @@ export const applyCommitted = ({ license, state, pending, results, stored }: Dec
   return results
 }
 
-export const heldRefusals = {
-  locked: refuse("NOT_READY", "The license is locked by another change: send the request again in a moment."),
-  busy: refuseBusyLog
-}
+export const refuseHeld = (result: "locked" | "busy", license: string): Refusal =>
+  result === "busy"
+    ? refuseBusyLog
+    : refuse("NOT_READY", "The license is locked by another change: send the request again in a moment.", undefined, {
+        waitedFor: { waited_for: "row of the license", license }
+      })
 
 export const makeBatchSubmission = Effect.gen(function* () {
   const store = yield* LicenseStore
@@ -40,7 +42,7 @@ export const makeBatchSubmission = Effect.gen(function* () {
         license.decided = false
         if (Exit.isSuccess(exit) && exit.value === "late") giveUpLate(commands, monotonicMillis(clock))
         if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
-        else if (exit.value === "locked" || exit.value === "busy") refuseAll(heldRefusals[exit.value])
+        else if (exit.value === "locked" || exit.value === "busy") refuseAll(refuseHeld(exit.value, license.licenseId))
         else finish(exit.value === "committed")
       }
       journal.commit(pending, onCommitResult, spans)

@@ -6,7 +6,7 @@
 
 import { Context, Effect, Exit, Result } from "effect"
 import { refuse } from "../../contract/api/Failure.ts"
-import { applyCommitted, heldRefusals, makeBatchSubmission } from "./BatchSubmission.ts"
+import { applyCommitted, makeBatchSubmission, refuseHeld } from "./BatchSubmission.ts"
 import {
   type BatchResult,
   type CachedLicense,
@@ -72,7 +72,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     const result = yield* journal.locked(license.licenseId, decide)
     if (result === "stale") return "stale"
     if (result === "locked" || result === "busy") {
-      return commands.map((): CommandResult => Exit.fail(heldRefusals[result]))
+      return commands.map((): CommandResult => Exit.fail(refuseHeld(result, license.licenseId)))
     }
     const last = decided as DecidedBatch | BatchResult
     if (!isDecided(last)) return last

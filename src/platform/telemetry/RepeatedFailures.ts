@@ -66,8 +66,11 @@ export const makeRepeatedFailures = (write: (options: Options) => void): Repeate
   }
 }
 
+/** Facts of one of many similar failures. */
+const examples = new Set(["waited_ms", "license"])
+
 const keyOf = ({ cause, logLevel, message }: Options): string =>
-  `${logLevel} ${JSON.stringify(message)} ${cause.reasons.map((reason) => `${reason._tag} ${errorKey(valueOf(reason), 0)}`).join()}`
+  `${logLevel} ${JSON.stringify(message, (name, value) => (examples.has(name) ? undefined : value))} ${cause.reasons.map((reason) => `${reason._tag} ${errorKey(valueOf(reason), 0)}`).join()}`
 
 const valueOf = (reason: Cause.Reason<unknown>): unknown =>
   reason._tag === "Fail" ? reason.error : reason._tag === "Die" ? reason.defect : undefined

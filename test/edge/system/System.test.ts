@@ -3,6 +3,7 @@ import { Clock, Context, Effect, Fiber, Latch, Layer, Queue, References } from "
 import { SqlClient } from "effect/sql"
 import { Readiness } from "../../../src/edge/system/Readiness.ts"
 import { Shutdown } from "../../../src/edge/system/Shutdown.ts"
+import { EventLog } from "../../../src/ledger/events/EventLog.ts"
 import { Migrations } from "../../../src/platform/postgres/migrations/Migrations.ts"
 import { KeyRing } from "../../../src/platform/signing/KeyRing.ts"
 import { Workers } from "../../../src/platform/workers/Workers.ts"
@@ -32,7 +33,14 @@ layer(TestServer.layer)("Probes", (it) => {
       const answer = yield* server.send({ path: "/readyz", anonymous: true })
       assert.deepStrictEqual(assertAnswered(answer, 200), {
         status: "ready",
-        checks: { database: "ok", migrations: "ok", signing_key: "ok", workers: "ok", shutdown: "ok" }
+        checks: {
+          database: "ok",
+          migrations: "ok",
+          signing_key: "ok",
+          event_counter: "ok",
+          workers: "ok",
+          shutdown: "ok"
+        }
       })
     })
   )
@@ -41,7 +49,9 @@ layer(TestServer.layer)("Probes", (it) => {
     Effect.gen(function* () {
       let checks = 0
       const counted = Layer.mock(Migrations, { pending: Effect.sync(() => ++checks * 0) })
-      const readinesses = Layer.fresh(Readiness.layer).pipe(Layer.provide([counted, Shutdown.layerTest]))
+      const readinesses = Layer.fresh(Readiness.layer).pipe(
+        Layer.provide([counted, Shutdown.layerTest, EventLog.layer])
+      )
       const { check } = Context.get(yield* Layer.build(readinesses), Readiness)
       const clock = yield* Clock.Clock
       const checkAt = (millis: number) =>

@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import { columns } from "../../../src/platform/postgres/driver/Parameters.ts"
 import { openSession, type ServerSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database, untilBlocked } from "../../support/database/Database.ts"
-import { assertRefused } from "../../support/http/Http.ts"
+import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
@@ -100,6 +100,34 @@ layer(TestServer.layer, { excludeTestServices: true, timeout: 120_000 })(
             })
           )
         )
+      })
+    )
+
+    it.effect("makes the node not ready once changes were refused, and ready again when it is free", () =>
+      Effect.gen(function* () {
+        const { send } = yield* TestServer
+        const { license_key } = yield* makeMetered
+        const readyz = send({ path: "/readyz" })
+        const until = (status: number) => Effect.repeat(readyz, { until: (answer) => answer.status === status })
+        yield* whileLocked([counter], () =>
+          Effect.gen(function* () {
+            assertAnswered(yield* readyz, 200)
+            assertRefused(yield* consume(license_key, "readiness"), 503, "NOT_READY")
+            assertRefused(yield* until(503), 503, "NOT_READY", "event_counter")
+            assertAnswered(
+              yield* send({
+                method: "POST",
+                path: "/api/v1/license/check",
+                headers: { authorization: `License ${license_key}` },
+                body: { fingerprint: "a machine" }
+              }),
+              200
+            )
+          })
+        )
+        // Nothing is written meanwhile.
+        assertAnswered(yield* until(200), 200)
+        assert.strictEqual((yield* consume(license_key, "readiness")).status, 200)
       })
     )
 

@@ -24,10 +24,10 @@ const collecting = Effect.fnUntraced(function* <A, E>(run: (written: ReadonlyArr
 })
 
 /** What a request logs that finds the disk full. */
-const fails = (code: string) =>
+const fails = (code: string, waited_ms = 0) =>
   Effect.logError(
     "A request failed.",
-    { route: "/api/v1/license/consume" },
+    { route: "/api/v1/license/consume", waited_ms, license: `lic_${waited_ms}` },
     Cause.die(new Error("Statement failed", { cause: Object.assign(new Error("No space left on device"), { code }) }))
   )
 

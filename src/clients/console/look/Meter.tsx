@@ -10,18 +10,23 @@ export const Meter = ({ of, used }: { readonly used: number; readonly of: number
   )
 }
 
-/** The run of a figure, without axes. */
+/** The run of a figure, without axes, with a gap where nothing was counted. */
 export const Sparkline = ({ values }: { readonly values: ReadonlyArray<number | undefined> }) => {
   const known = values.filter((value) => value !== undefined)
   if (known.length < 2) return <svg className="spark" aria-hidden="true" />
   const [low, high] = [Math.min(...known), Math.max(...known)]
-  const x = (place: number) => (place / (known.length - 1)) * 100
+  const x = (place: number) => (place / (values.length - 1)) * 100
   const y = (value: number) => (high === low ? 16 : 30 - ((value - low) / (high - low)) * 28)
-  const line = known.map((value, place) => `${place === 0 ? "M" : "L"}${x(place)} ${y(value)}`).join("")
+  const steps = values.map((value, place) => {
+    const next = values[place + 1]
+    return value === undefined || next === undefined ? "" : `${x(place)} ${y(value)}L${x(place + 1)} ${y(next)}`
+  })
+  const pathOf = (path: (step: string, place: number) => string) =>
+    steps.map((step, place) => (step === "" ? "" : path(step, place))).join("")
   return (
     <svg className="spark" viewBox="0 0 100 32" preserveAspectRatio="none" aria-hidden="true">
-      <path className="spark-area" d={`${line}V32H0Z`} />
-      <path className="spark-line" d={line} />
+      <path className="spark-area" d={pathOf((step, place) => `M${x(place)} 32L${step}V32Z`)} />
+      <path className="spark-line" d={pathOf((step, place) => `${steps[place - 1] ? "L" : "M"}${step}`)} />
     </svg>
   )
 }

@@ -128,6 +128,7 @@ const Axes = (props: {
   )
 }
 
+/** Bars from zero up, and none where nothing was counted: a zero is a bar as thin as the axis. */
 const Bars = ({ chart: { kind, places, series }, frame }: Props & { readonly frame: Frame }) => {
   const gap = frame.band > 6 ? Math.max(frame.band * 0.3, frame.band - 28) : 0
   const isStack = kind === "parts"
@@ -141,7 +142,7 @@ const Bars = ({ chart: { kind, places, series }, frame }: Props & { readonly fra
           const value = values[index] ?? 0
           const from = isStack ? below : 0
           below += value
-          return value === 0 ? null : (
+          return values[index] === undefined || (isStack && value === 0) ? null : (
             <rect
               key={name}
               className={classOf(number)}

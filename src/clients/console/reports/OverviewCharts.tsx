@@ -19,7 +19,7 @@ export const OverviewCharts = ({ overview, unit }: { readonly overview: Overview
         Days begin at midnight in {tz}
         {unit === "week" ? ", weeks on Monday" : ""}. The last {unit} goes on.
         {counted_from !== undefined &&
-          ` Active licenses and seats are counted since ${instantOf(counted_from)}: before that, their charts are empty.`}
+          ` Active licenses and seats are counted since ${instantOf(counted_from)}. Their charts have a gap where they were not counted.`}
       </p>
     </>
   )

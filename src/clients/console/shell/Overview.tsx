@@ -87,7 +87,14 @@ const Licenses = ({ search }: { readonly search: OverviewSearch }) => {
       <ul className="tiles">
         {LicenseStatus.literals.map((status) => (
           <li key={status}>
-            <Count status={status} product={product}>
+            <Count
+              status={status}
+              product={product}
+              {...(status === "active" &&
+                may("report:read") && {
+                  beyond: (atLeast: string) => <ChartedActive search={search} atLeast={atLeast} />
+                })}
+            >
               {may("report:read") && <Run search={search} of={runs[status]} />}
             </Count>
           </li>
@@ -124,15 +131,16 @@ const one = { limit: 1, include_total: "true" } as const
 const filterOf = (product: string | undefined) => (product === undefined ? {} : { product_id: product })
 
 const Count = ({
+  beyond,
   children,
   product,
   status
-}: OfProduct & { readonly status: LicenseStatus; readonly children: ReactNode }) => {
+}: OfProduct & { readonly status: LicenseStatus; readonly children: ReactNode; readonly beyond?: Beyond }) => {
   const page = useAsk("listLicenses", { query: { ...one, ...filterOf(product), status } })
   return (
     <Link to="/licenses" search={{ ...filterOf(product), status }}>
       <span className={`status ${status}`}>{sentenceOf(status)}</span>
-      <TileTotal of={page} />
+      <TileTotal of={page} beyond={beyond} />
       {children}
     </Link>
   )
@@ -150,18 +158,25 @@ const Expiring = ({ children, product }: OfProduct & { readonly children: ReactN
   )
 }
 
+type Beyond = (atLeast: string) => ReactNode
 type Total = AsyncResult.AsyncResult<{ readonly total?: number; readonly total_is_capped?: boolean }, unknown>
 
-const TileTotal = ({ of }: { readonly of: Total }): ReactNode => {
+/** Lists count up to a limit. Beyond it a tile shows another count, or that there are more. */
+const TileTotal = ({ beyond, of }: { readonly of: Total; readonly beyond?: Beyond | undefined }): ReactNode => {
   const page = lastOf(of)
-  if (page !== undefined)
-    return (
-      <strong>
-        {countOf(page.total ?? 0)}
-        {page.total_is_capped && "+"}
-      </strong>
-    )
+  if (page !== undefined) {
+    const total = countOf(page.total ?? 0)
+    if (!page.total_is_capped) return <strong>{total}</strong>
+    return <strong>{beyond === undefined ? `${total}+` : beyond(`${total}+`)}</strong>
+  }
   return causeOf(of) === undefined ? <strong>…</strong> : <small className="failed">Could not be counted</small>
+}
+
+/** The number that the chart shows, which counts all licenses. */
+const ChartedActive = (props: { readonly search: OverviewSearch; readonly atLeast: string }): ReactNode => {
+  const overview = lastOf(useAsk("getOverview", requestOf(props.search)))
+  const active = overview?.buckets.findLast(({ licenses_active }) => licenses_active !== undefined)?.licenses_active
+  return active === undefined ? props.atLeast : countOf(active)
 }
 
 const History = ({ search }: { readonly search: OverviewSearch }) => {

@@ -19,7 +19,7 @@ const OverviewFigures = Schema.Struct({
   licenses_active: Schema.optionalKey(
     Count.annotate({
       description:
-        "Licenses in the state active at the end of the bucket, or now. Absent before the first count, and in the future."
+        "Licenses in the state active at the end of the bucket, or now. Absent if no count was made in the bucket."
     })
   ),
   licenses_expiring: Schema.optionalKey(
@@ -27,7 +27,7 @@ const OverviewFigures = Schema.Struct({
   ),
   activations: Count.annotate({ description: "Activations of devices, those of returning ones included." }),
   seats_peak: Schema.optionalKey(
-    Count.annotate({ description: "The most floating seats taken at once, counted once a minute." })
+    Count.annotate({ description: "The most floating seats taken at once. Absent if no count was made in the bucket." })
   ),
   consumption: Schema.Array(
     Schema.Struct({

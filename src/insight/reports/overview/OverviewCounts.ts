@@ -14,7 +14,7 @@ const scannedMax = 20_000
 
 export const quarterMillis = 900_000
 const origin = "timestamptz '2000-01-01 00:00:00+00'"
-const quarterOf = (time: string) => `date_bin('15 minutes', ${time}, ${origin})`
+export const quarterOf = (time: string) => `date_bin('15 minutes', ${time}, ${origin})`
 
 /** Of all products together, counts have this product_id. */
 export const allProducts = ""
@@ -76,20 +76,30 @@ export const uncounted = (sql: SqlClient.SqlClient): Statement.Fragment => sql`
     ${sumsOf(sql, "events")} UNION ALL ${sumsOf(sql, "refused")}
   ) AS recent`
 
-/** Adds rows (product_id, bucket_start, kind, code, count) of quarters: by product and in all, by quarter and by day. */
+const merges = {
+  sum: { group: "sum(count)", products: "(counted.product_id), ('')", stored: "stored.count + excluded.count" },
+  peak: { group: "max(count)", products: "(counted.product_id)", stored: "greatest(stored.count, excluded.count)" }
+} as const
+
+/**
+ * Adds rows (product_id, bucket_start, kind, code, count) of quarters, by quarter and by day. Sums are also added up for all
+ * products; the peak of all products is a row of its own.
+ */
 export const addCounts = (
   sql: SqlClient.SqlClient,
   rows: Statement.Fragment,
-  merged: "sum" | "greatest"
-): Statement.Fragment => sql`
+  merge: keyof typeof merges
+): Statement.Fragment => {
+  const { group, products, stored } = merges[merge]
+  return sql`
   INSERT INTO overview_counts AS stored (product_id, unit, bucket_start, kind, code, count)
   SELECT product.id, unit.name, CASE unit.name WHEN 'day' THEN date_bin('1 day', bucket_start, ${sql.literal(origin)})
-    ELSE bucket_start END, kind, code, sum(count)
-  FROM (${rows}) AS counted CROSS JOIN LATERAL (VALUES (counted.product_id), (${allProducts})) AS product (id)
+    ELSE bucket_start END, kind, code, ${sql.literal(group)}
+  FROM (${rows}) AS counted CROSS JOIN LATERAL (VALUES ${sql.literal(products)}) AS product (id)
     CROSS JOIN (VALUES ('quarter'), ('day')) AS unit (name)
   GROUP BY 1, 2, 3, 4, 5
-  ON CONFLICT (product_id, unit, bucket_start, kind, code)
-  DO UPDATE SET count = ${sql.literal(merged === "sum" ? "stored.count + excluded.count" : "greatest(stored.count, excluded.count)")}`
+  ON CONFLICT (product_id, unit, bucket_start, kind, code) DO UPDATE SET count = ${sql.literal(stored)}`
+}
 
 const count = (sql: SqlClient.SqlClient, batch: Statement.Fragment, progress: "event_sequence" | "activity_sequence") =>
   Effect.map(

@@ -66,7 +66,7 @@ export const overview = Effect.fnUntraced(function* (
   const counts = yield* countsOf(sql, range, starts, products)
   const ends = starts.map((_, index) => Math.min(starts[index + 1] ?? to, now))
   const [progress = {}] = yield* decodeProgress(sql`SELECT counted_at, sampled_from FROM overview_progress`)
-  const samples = yield* samplesAt(sql, ends, products)
+  const samples = yield* samplesIn(sql, starts, ends, products)
   const isNow = (index: number) => starts[index]! <= now && ends[index] === now
   const current = starts.some((_, index) => isNow(index)) ? yield* numbersNow(sql, products, progress, now) : undefined
   const consumption = yield* consumptionOf(sql, range, starts, products)
@@ -77,13 +77,10 @@ export const overview = Effect.fnUntraced(function* (
     ...(product_id === undefined ? undefined : { product_id }),
     ...(progress.sampled_from === undefined ? undefined : { counted_from: progress.sampled_from }),
     buckets: yield* Effect.forEach(starts, (bucket_start, index) => {
-      const isSampled = progress.sampled_from !== undefined && ends[index]! >= progress.sampled_from
-      const numbers = isNow(index) ? current : isSampled && bucket_start <= now ? samples.get(index + 1) : undefined
       const rows = counts.get(index + 1) ?? []
-      return bucketOf(bucket_start, rows, consumption.get(index + 1) ?? [], {
-        numbers,
-        seats: isNow(index) ? current?.seats : isSampled && bucket_start <= now ? 0 : undefined
-      })
+      const sample = samples.get(index + 1)
+      const numbers = isNow(index) ? current : sample
+      return bucketOf(bucket_start, rows, consumption.get(index + 1) ?? [], numbers && { seats: 0, ...numbers })
     })
   }
   return result
@@ -149,15 +146,25 @@ const countsOf = Effect.fnUntraced(function* (
   return Map.groupBy(rows, ({ bucket }) => bucket)
 })
 
-const samplesAt = (sql: SqlClient.SqlClient, ends: ReadonlyArray<number>, products: Products) =>
+/** The last sample of each bucket that has one. Of all products together each sample has a row. */
+const samplesIn = (
+  sql: SqlClient.SqlClient,
+  starts: ReadonlyArray<number>,
+  ends: ReadonlyArray<number>,
+  products: Products
+) =>
   Effect.map(
     decodeSamples(sql`
       SELECT b.ordinal AS bucket, coalesce(sum(s.active), 0)::bigint AS active, coalesce(sum(s.expiring), 0)::bigint AS expiring
-      FROM unnest(${columns.timestamptz(ends)}::timestamptz[]) WITH ORDINALITY AS b (at, ordinal)
+      FROM unnest(${columns.timestamptz(starts)}::timestamptz[], ${columns.timestamptz(ends)}::timestamptz[])
+          WITH ORDINALITY AS b (start, at, ordinal)
         CROSS JOIN unnest(${columns.text(products ?? [allProducts])}::text[]) AS product (id)
         LEFT JOIN LATERAL (
           SELECT active, expiring FROM license_samples WHERE product_id = product.id AND at <= b.at ORDER BY at DESC LIMIT 1
         ) AS s ON TRUE
+      WHERE EXISTS (
+        SELECT FROM license_samples WHERE product_id = ${allProducts} AND at > b.start AND at <= b.at OFFSET 0
+      )
       GROUP BY b.ordinal`),
     (rows) => new Map(rows.map((row) => [row.bucket, row]))
   )
@@ -229,17 +236,18 @@ const consumptionOf = Effect.fnUntraced(function* (
   return Map.groupBy(rows, ({ bucket }) => bucket)
 })
 
-interface Sampled {
-  readonly numbers: { readonly active: number; readonly expiring: number } | undefined
-  /** The seats at least; undefined if they were not counted in this bucket. */
-  readonly seats: number | undefined
+interface Numbers {
+  readonly active: number
+  readonly expiring: number
+  /** The seats taken at least. */
+  readonly seats: number
 }
 
 const bucketOf = Effect.fnUntraced(function* (
   bucket_start: number,
   rows: ReadonlyArray<typeof CountRow.Type>,
   consumption: ReadonlyArray<typeof ConsumptionRow.Type>,
-  { numbers, seats }: Sampled
+  numbers: Numbers | undefined
 ) {
   const countOf = (kind: string) => rows.find((row) => row.kind === kind)?.count ?? 0
   const used = yield* Effect.forEach(consumption, (row) =>
@@ -253,9 +261,12 @@ const bucketOf = Effect.fnUntraced(function* (
     bucket_start,
     licenses_created: countOf("created"),
     licenses_expired: countOf("expired"),
-    ...(numbers === undefined ? undefined : { licenses_active: numbers.active, licenses_expiring: numbers.expiring }),
     activations: countOf("activated"),
-    ...(seats === undefined ? undefined : { seats_peak: Math.max(seats, countOf("seats")) }),
+    ...(numbers && {
+      licenses_active: numbers.active,
+      licenses_expiring: numbers.expiring,
+      seats_peak: Math.max(numbers.seats, countOf("seats"))
+    }),
     consumption: used,
     refusals: Object.fromEntries(
       rows.flatMap(({ code, count, kind }) => (kind === "refused" ? [[code, count] as const] : []))

@@ -1,7 +1,7 @@
 /**
  * Counts what no event tells once a minute, with the clock applied: active and expiring licenses, and taken seats. The numbers of
- * licenses at the beginning of each quarter of an hour are kept, and the highest number of seats in it. A product has a new row of
- * licenses only if its numbers have changed.
+ * licenses at the beginning of each quarter of an hour are kept, and the most seats taken at once in it, by the times of the leases.
+ * A product has a new row of licenses only if its numbers have changed; all products together have one in each sampled quarter.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
@@ -9,13 +9,17 @@ import { clockLag } from "../../../licensing/rows/LicenseRows.ts"
 import { Settings } from "../../../platform/config/Config.ts"
 import { instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { exclusively } from "../../../platform/workers/Exclusive.ts"
-import { addCounts, allProducts, quarterMillis } from "./OverviewCounts.ts"
+import { addCounts, allProducts, quarterMillis, quarterOf } from "./OverviewCounts.ts"
 
 const dayMillis = 86_400_000
 /** A license is expiring for so long before it expires. */
 const expiringDays = 30
 /** The time between two counts, of all nodes together: a little less than the time between two passes of a worker. */
 const countMillis = 50_000
+/** Leases are read again for so long: nodes commit them with the time before, and their clocks differ. */
+const overlapMillis = 60_000
+/** After an interruption, seats are counted for so long. */
+const seatsMillisMax = dayMillis
 /** Rows in one statement. */
 const removedMax = 5_000
 
@@ -50,13 +54,15 @@ export class OverviewSamples extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const quarter = now - (now % quarterMillis)
         // Another node has counted already, unless its clock is far ahead.
-        const [due] = yield* sql`
-          UPDATE overview_progress SET counted_at = ${instant(now)}
-          WHERE counted_at IS NULL OR counted_at <= ${instant(now - countMillis)} OR counted_at > ${instant(now + countMillis)}
-          RETURNING counted_at`
+        const [due] = yield* sql<{ readonly before: number | null }>`
+          UPDATE overview_progress p SET counted_at = ${instant(now)} FROM overview_progress last
+          WHERE last.counted_at IS NULL OR last.counted_at <= ${instant(now - countMillis)}
+            OR last.counted_at > ${instant(now + countMillis)}
+          RETURNING last.counted_at AS before`
         if (due === undefined) return
         yield* storeNumbers(sql, now)
-        yield* addCounts(sql, seatCounts(sql, quarter), "greatest") as Statement.Statement<object>
+        const from = Math.max(Math.min(due.before ?? now, now) - overlapMillis, now - seatsMillisMax)
+        yield* addCounts(sql, seatPeaks(sql, from, now), "peak") as Statement.Statement<object>
         yield* sampleLicenses(now, quarter)
       })
       const pass = Effect.asVoid(exclusively(sql, "overview-samples")(sample))
@@ -103,16 +109,41 @@ const storeNumbers = (sql: SqlClient.SqlClient, now: number) => sql`
   ON CONFLICT (product_id) DO UPDATE SET active = excluded.active, expiring = excluded.expiring, seats = excluded.seats
   WHERE (n.active, n.expiring, n.seats) <> (excluded.active, excluded.expiring, excluded.seats)`
 
-const seatCounts = (sql: SqlClient.SqlClient, quarter: number): Statement.Fragment => sql`
-  SELECT product_id, ${instant(quarter)} AS bucket_start, 'seats'::text AS kind, ''::text AS code, seats AS count
-  FROM license_numbers WHERE seats > 0 AND product_id <> ${allProducts}`
+/**
+ * The most seats taken at once in each quarter of a time until now, by product and of all products. Reads the live leases and those
+ * that ended in this time.
+ */
+const seatPeaks = (sql: SqlClient.SqlClient, from: number, now: number): Statement.Fragment => sql`
+  WITH held AS MATERIALIZED (
+    SELECT l.product_id, greatest(e.checked_out_at, ${instant(from)}) AS since,
+      least(e.ended_at, e.expires_at, l.expires_at + make_interval(days => p.grace_period_days)) AS until
+    FROM (
+      SELECT license_id, checked_out_at, ended_at, expires_at FROM leases WHERE status = 'live'
+      UNION ALL
+      SELECT license_id, checked_out_at, ended_at, expires_at FROM leases WHERE ended_at > ${instant(from)}
+    ) AS e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
+  ), changes AS (
+    SELECT product.id, change.at, sum(change.seats) AS seats
+    FROM held CROSS JOIN LATERAL (VALUES (since, 1), (until, -1)) AS change (at, seats)
+      CROSS JOIN LATERAL (VALUES (product_id), (${allProducts})) AS product (id)
+    WHERE since < until AND change.at <= ${instant(now)} GROUP BY 1, 2
+    UNION ALL
+    -- Each quarter begins with the seats of the one before.
+    SELECT product.id, quarter.at, 0
+    FROM (SELECT DISTINCT product_id FROM held UNION ALL SELECT ${allProducts}) AS product (id)
+      CROSS JOIN generate_series(${instant(from - (from % quarterMillis) + quarterMillis)}, ${instant(now)}, '15 minutes') AS quarter (at)
+  ), counted AS (SELECT id, at, sum(seats) OVER (PARTITION BY id ORDER BY at) AS seats FROM changes)
+  SELECT id AS product_id, ${sql.literal(quarterOf("at"))} AS bucket_start, 'seats'::text AS kind, ''::text AS code,
+    max(seats)::bigint AS count
+  FROM counted GROUP BY 1, 2 HAVING max(seats) > 0`
 
 const insertSamples = (sql: SqlClient.SqlClient, quarter: number) => sql`
   INSERT INTO license_samples (product_id, at, active, expiring)
   SELECT n.product_id, ${instant(quarter)}, n.active, n.expiring FROM license_numbers n LEFT JOIN LATERAL (
     SELECT s.active, s.expiring FROM license_samples s WHERE s.product_id = n.product_id ORDER BY s.at DESC LIMIT 1
   ) AS last ON TRUE
-  WHERE (n.active, n.expiring) <> (coalesce(last.active, 0), coalesce(last.expiring, 0))
+  WHERE n.product_id = ${allProducts}
+    OR (n.active, n.expiring) <> (coalesce(last.active, 0), coalesce(last.expiring, 0))
   ON CONFLICT DO NOTHING`
 
 /** What a clock that was ahead has recorded for later times. It would hide what is counted then. */

@@ -108,7 +108,9 @@ export const isLogBusy = (error: unknown): boolean => sqlState(error) === logBus
 /** Unlike other lock timeouts, this one is not caused by a locked record, so the message names the cause. */
 export const refuseBusyLog = refuse(
   "NOT_READY",
-  "The event log is busy, because other changes take long to commit: send the request again in a moment."
+  "The event log is busy, because other changes take long to commit: send the request again in a moment.",
+  undefined,
+  { waitedFor: { waited_for: "event counter" } }
 )
 
 /** Whether the server takes no writes: a standby, or a server that the operator made read-only. */
@@ -119,6 +121,15 @@ const contentionStates = new Set(["55P03", logBusy, "57014", "40001", "40P01"])
 
 /** Whether a statement failed because of concurrent transactions, so that a retry may succeed. */
 export const isContended = (error: unknown): boolean => contentionStates.has(sqlState(error) ?? "")
+
+/** What the statement of an `isContended` error waited for, for the log. */
+export const waitOf = (error: unknown): string => {
+  const state = sqlState(error)
+  if (state === "57014") return "statement"
+  if (state !== "55P03") return "conflicting transactions"
+  const table = /"(\w+)"$/.exec(serverError(error)?.where ?? "")?.[1]
+  return table === undefined ? "lock" : `row of ${table}`
+}
 
 /** Runs a transaction on a session of its own. Returns false if concurrent transactions made it fail. */
 export const unlessContended = <R>(
@@ -132,7 +143,14 @@ export const unlessContended = <R>(
     Effect.catchIf(isContended, () => Effect.succeed(false))
   )
 
-const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
+interface ServerError {
+  readonly constraint?: string
+  readonly code?: string
+  /** Of a lock timeout: `while locking tuple (0,1) in relation "products"`. */
+  readonly where?: string
+}
+
+const serverError = (error: unknown): ServerError | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason
   return reason?.cause as never
 }

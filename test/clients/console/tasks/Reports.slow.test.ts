@@ -190,42 +190,6 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
   )
 
   it.effect(
-    "says since when active licenses are counted, to a vendor with older ones",
-    ({ skip }) =>
-      Effect.gen(function* () {
-        yield* issue()
-        yield* atConsole(skip, async (person) => {
-          const shown: { from: string | undefined } = { from: undefined }
-          await person.page.route("**/reports/overview?*", async (route) => {
-            const response = await route.fetch()
-            const { data, meta } = (await response.json()) as {
-              readonly data: { readonly buckets: ReadonlyArray<{ readonly bucket_start: string }> }
-              readonly meta: object
-            }
-            const from = shown.from ?? data.buckets.at(-1)!.bucket_start
-            const buckets = data.buckets.map((bucket) => {
-              const { licenses_active, licenses_expiring, seats_peak, ...others } = bucket as Record<string, unknown>
-              return shown.from === undefined || bucket.bucket_start < from
-                ? others
-                : { ...others, licenses_active: 41, licenses_expiring: 2, seats_peak: 0 }
-            })
-            const { counted_from: _, ...rest } = data as Record<string, unknown>
-            const counted = shown.from === undefined ? rest : { ...rest, counted_from: from }
-            await route.fulfill({ response, json: { data: { ...counted, buckets }, meta } })
-            shown.from = from
-          })
-          await person.page.reload()
-          await chart(person, "Active licenses").getByText("not counted yet", { exact: true }).waitFor()
-          await chart(person, "Floating seats").getByText("Not counted yet in this period.").waitFor()
-          await person.page.reload()
-          await chart(person, "Active licenses").getByText("41 active, 2 of them expire in 30 days").waitFor()
-          await person.sees(/Active licenses and seats are counted since .*: before that, their charts are empty\./)
-        })
-      }),
-    minutes
-  )
-
-  it.effect(
     "shows how far an export is, until it is done",
     ({ skip }) =>
       Effect.gen(function* () {

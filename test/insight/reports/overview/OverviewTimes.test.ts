@@ -72,7 +72,8 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("An overvi
         assert.deepStrictEqual(shown(0), [2, 1, 0, 0])
         assert.deepStrictEqual(shown(1), [2, 1, 0, 2])
         assert.deepStrictEqual(shown(2), [1, 1, 0, 0])
-        assert.deepStrictEqual(shown(25), [1, 1, 0, 0])
+        // No sample was taken in this hour.
+        assert.deepStrictEqual(shown(25), [undefined, undefined, 0, undefined])
         // The hour that contains now is counted now, and those that follow have no number.
         assert.deepStrictEqual(shown(26), [0, 0, 1, 0])
         assert.deepStrictEqual(shown(27), [undefined, undefined, 0, undefined])
@@ -92,6 +93,49 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("An overvi
         const [before, , today] = (yield* read({ from: noon - 2 * day })).buckets
         assert.notProperty(before!, "licenses_active")
         assert.deepInclude(today!, { licenses_active: 1, seats_peak: 2 })
+      })
+    )
+  )
+
+  it.effect("shows the most seats taken at once, of a product and of all, however short the time was", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const start = noon + 10 * day
+        yield* TestClock.setTime(start)
+        const { ask } = yield* makeNode
+        const { sample } = yield* makeWorkers
+        const terms = { license: { expires_at: start + 90 * day }, policy: { max_floating_users: 5 } }
+        const [one, other] = [yield* storeOne(terms), yield* storeOne(terms)]
+        const [{ product_id }] = (yield* sql<{ readonly product_id: string }>`
+          SELECT product_id FROM licenses WHERE id = ${one.license}`) as [{ product_id: string }]
+        const take = (of: typeof one, name: string) => ask(of.license, checkout, checkoutOf(of, name))
+        const giveBack = (of: typeof one, seat: unknown) =>
+          ask(of.license, checkin, leaseCommandOf(of, seat as never) as never)
+        const peaks = Effect.fnUntraced(function* (products?: ReadonlyArray<string>) {
+          const { buckets } = yield* read({ bucket: "1h", from: start, to: start + 2 * hour }, products)
+          return buckets.map(({ seats_peak }) => seats_peak)
+        })
+        yield* sample
+        yield* TestClock.adjust("10 seconds")
+        const seats = [yield* take(one, "a"), yield* take(one, "b"), yield* take(one, "c")]
+        yield* TestClock.adjust("10 seconds")
+        for (const seat of seats) yield* giveBack(one, seat)
+        // Of both products there are never more than three at once.
+        yield* giveBack(other, yield* take(other, "d"))
+        yield* TestClock.adjust("30 seconds")
+        yield* sample
+        assert.deepStrictEqual(yield* peaks([product_id]), [3, undefined])
+        assert.deepStrictEqual(yield* peaks(), [3, undefined])
+        // A seat that is taken beyond an hour counts in both.
+        yield* TestClock.setTime(start + hour - minute)
+        yield* sample
+        const later = [yield* take(other, "d"), yield* take(other, "e")]
+        yield* TestClock.adjust("80 seconds")
+        for (const seat of later) yield* giveBack(other, seat)
+        yield* TestClock.adjust("10 seconds")
+        yield* sample
+        assert.deepStrictEqual(yield* peaks(), [3, 2])
       })
     )
   )
