@@ -46,6 +46,7 @@ CREATE TABLE policies (
   duration_days integer,
   duration_starts text DEFAULT 'creation'::text NOT NULL,
   public_trial boolean DEFAULT false NOT NULL,
+  reminder_days integer[] DEFAULT '{7,3,1}'::integer[] NOT NULL,
   CONSTRAINT policies_pkey PRIMARY KEY (id),
   CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
   CONSTRAINT policies_code_key UNIQUE (product_id, code),
@@ -354,7 +355,7 @@ CREATE FUNCTION license_notice(status text, expires_at timestamp with time zone,
  IMMUTABLE PARALLEL SAFE
 AS $function$
   SELECT CASE WHEN status <> 'active' OR expires_at IS NULL THEN NULL
-    WHEN expiring_for = expires_at THEN expiring_days ELSE 8 END
+    WHEN expiring_for = expires_at THEN expiring_days + (expiring_days >= 8)::integer ELSE 8 END
 $function$;
 
 CREATE TABLE license_states (
@@ -370,12 +371,12 @@ COMMENT ON TABLE license_states IS 'A row is the state of a license, copied from
 ALTER TABLE license_states ALTER COLUMN created_at SET (n_distinct=1);
 CREATE INDEX license_states_active ON license_states USING btree (policy_id, expires_at) WHERE (status = 'active'::text);
 CREATE INDEX license_states_clock ON license_states USING btree ((((policy_id || ' '::text) || status)), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
-CREATE INDEX license_states_notice ON license_states USING btree (notice, (expires_at AT TIME ZONE 'UTC'::text)) WHERE (notice IS NOT NULL);
 CREATE INDEX license_states_past ON license_states USING btree ((
 CASE
     WHEN (status = ANY (ARRAY['grace_period'::text, 'expired'::text])) THEN (expires_at AT TIME ZONE 'UTC'::text)
     ELSE NULL::timestamp without time zone
 END)) WHERE (status = ANY (ARRAY['grace_period'::text, 'expired'::text]));
+CREATE INDEX license_states_reminder ON license_states USING btree (policy_id, notice, (expires_at AT TIME ZONE 'UTC'::text)) WHERE (notice IS NOT NULL);
 
 CREATE FUNCTION keep_license_state()
  RETURNS trigger

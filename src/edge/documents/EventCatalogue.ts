@@ -48,7 +48,8 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.offline_issued": "An offline envelope was issued.",
   "license.grace_period_started": "A license's expires_at has passed, and its policy's grace period has begun.",
   "license.expired": "A license's access has ended: its expires_at, and the grace period if there is one.",
-  "license.expiring": "A license expires in at most 7, 3 or 1 days: once for each, for the same expiry.",
+  "license.expiring":
+    "A license expires in at most one of its policy's reminder_days: once for each, for the same expiry.",
   "license.activation_limit_reached":
     "An activation was refused because of a limit; at most once an hour for a license.",
   "usage.consumed": "A metered feature was used: once for each event_id.",

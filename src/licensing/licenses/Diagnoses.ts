@@ -22,12 +22,19 @@ export class Diagnoses extends Context.Service<
       return Diagnoses.of({
         diagnose: Effect.fn("Diagnoses.diagnose")(function* (
           id,
-          { amount = 1, app_version, feature_code, ...machine }
+          { amount = 1, app_version, feature_code, operation = "validate", product_code, ...machine }
         ) {
           const isNamed = Object.values(machine).some((value) => value !== undefined)
           const binding = isNamed ? bindingOf(machine, undefined) : undefined
           if (binding !== undefined && isRefusal(binding)) return yield* binding
-          return yield* actors.ask(id, diagnose, { binding, app_version, feature_code, amount })
+          return yield* actors.ask(id, diagnose, {
+            binding,
+            operation,
+            product_code,
+            app_version,
+            feature_code,
+            amount
+          })
         })
       })
     })

@@ -43,7 +43,7 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     const admitted = admit(view, command, now)
     if (isRefused(admitted)) return admitted
     const { device, eligibility } = admitted
-    if (device !== undefined && device.status === "active" && device.holds_slot) {
+    if (device !== undefined && hasSlot(device)) {
       const seen = seenDevice(view, device, command, now, false)
       return accept(seenChanges(view, device, seen), (after) => entitlementOf(after, seen, now, eligibility))
     }
@@ -77,6 +77,9 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     )
   }
 }
+
+/** Whether activating the device again takes no further slot. */
+export const hasSlot = ({ holds_slot, status }: DeviceRecord): boolean => status === "active" && holds_slot
 
 /** The device of a command, new or known, with its activation or seat. */
 export const boundDevice = (

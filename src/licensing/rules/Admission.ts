@@ -63,7 +63,7 @@ export const refuseKey = (
     : reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
 
 /** Checks the key and the product. */
-const refuseIdentity = (view: LicenseView, command: KeyedCommand): Refused<IdentityCode> | undefined => {
+export const refuseIdentity = (view: LicenseView, command: KeyedCommand): Refused<IdentityCode> | undefined => {
   const refused = refuseKey(view, command)
   if (refused !== undefined) return refused
   return command.productCode === undefined || command.productCode === view.productCode

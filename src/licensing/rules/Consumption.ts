@@ -70,17 +70,8 @@ const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: numbe
   const assignment = view.assignmentByCode(command.feature_code)
   if (assignment === undefined) return notEntitled
   const refused =
-    refuseDisabled(assignment) ?? refuseEnded(assignment, now) ?? refuseExceeding(assignment, command.amount)
-  if (refused !== undefined) return refused
-  const used = assignment.total_consumptions + command.amount
-  if (Math.max(used, view.license.total_consumptions + command.amount) > Number.MAX_SAFE_INTEGER) {
-    return reject(
-      "VALIDATION_ERROR",
-      `The consumption would exceed ${Number.MAX_SAFE_INTEGER}, the largest count: use a smaller amount.`,
-      { detail: "amount" }
-    )
-  }
-  return assignment
+    refuseDisabled(assignment) ?? refuseEnded(assignment, now) ?? refuseExceeding(view, assignment, command.amount)
+  return refused ?? assignment
 }
 
 export const notEntitled = reject(
@@ -103,11 +94,21 @@ export const refuseEnded = (assignment: Assignment, now: number): Refused<"FEATU
       })
     : undefined
 
+/** Whether the amount exceeds the quota, or the largest count. */
 export const refuseExceeding = (
+  { license }: LicenseView,
   { max_consumptions: quota, total_consumptions: consumed }: Assignment,
   amount: number
-): Refused<"USAGE_LIMIT_EXCEEDED"> | undefined => {
-  if (quota === undefined || consumed + amount <= quota) return undefined
+): Refused<"USAGE_LIMIT_EXCEEDED" | "VALIDATION_ERROR"> | undefined => {
+  if (quota === undefined || consumed + amount <= quota) {
+    return Math.max(consumed, license.total_consumptions) + amount <= Number.MAX_SAFE_INTEGER
+      ? undefined
+      : reject(
+          "VALIDATION_ERROR",
+          `The consumption would exceed ${Number.MAX_SAFE_INTEGER}, the largest count: use a smaller amount.`,
+          { detail: "amount" }
+        )
+  }
   const remaining = Math.max(0, quota - consumed)
   return reject(
     "USAGE_LIMIT_EXCEEDED",

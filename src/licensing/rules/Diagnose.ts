@@ -1,27 +1,37 @@
 /**
- * Diagnoses what validate would decide about a binding, and a consumption about a feature, with the result of each
- * check and without changes. The checks and their order are those of the operations. A check without a value in the
- * request is omitted.
+ * Diagnoses what an operation would decide, with the result of each check and without changes. The checks and their
+ * order are those of the operation. A check without a value in the request is omitted.
  */
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Binding } from "../model/Binding.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
+import { hasSlot } from "./Activation.ts"
+import { refuseFull } from "./ActivationLimits.ts"
 import {
   activeDevice,
+  activeDeviceOnly,
   isRefused,
   refuseBlacklisted,
   refuseContainer,
+  refuseIdentity,
   refuseLicense,
   refuseStart,
   refuseVirtualMachine
 } from "./Admission.ts"
 import { notEntitled, refuseDisabled, refuseEnded, refuseExceeding } from "./Consumption.ts"
+import { refuseTaken, refuseWithoutSeats } from "./Floating.ts"
 import { accept, type Refused, type Rule } from "./LicenseCommand.ts"
 import { statusAt } from "./Lifecycle.ts"
+import { activatedDevice, refuseOffline } from "./Offline.ts"
 import { gateVersion } from "./VersionGate.ts"
 
+/** The operations that a diagnosis can ask about, the default first. */
+export const diagnosed = ["validate", "activate", "check", "consume", "checkout", "offline"] as const
+
 export interface DiagnoseCommand {
+  readonly operation: (typeof diagnosed)[number]
+  readonly product_code?: string | undefined
   /** Absent if the request names no machine or container. */
   readonly binding?: Binding | undefined
   readonly app_version?: string | undefined
@@ -36,36 +46,53 @@ interface DiagnosisCheck {
   readonly detail?: string
 }
 
-export interface Diagnosis {
+interface Decision {
   readonly admitted: boolean
   readonly code?: Code
   readonly message?: string
+}
+
+export interface Diagnosis extends Decision {
   readonly status: LicenseStatus
   readonly checks: ReadonlyArray<DiagnosisCheck>
+  /** What an activation of the binding would decide, if it is not active. */
+  readonly activation?: Decision
 }
 
 export const diagnose: Rule<DiagnoseCommand, Diagnosis, never> = {
   name: "diagnose",
-  needs: ({ app_version, binding }) => ({
-    ...(binding && { binding: { kind: binding.kind, key: binding.key } }),
+  needs: ({ app_version, binding, operation }) => ({
+    ...(binding && { binding: { kind: binding.kind, key: binding.key }, activeContainers: true }),
+    seats: operation === "checkout",
     appVersion: app_version
   }),
   decide: (view, command, now) => {
-    const checks = [
-      ...licenseChecks(view, now),
-      ...bindingChecks(view, command),
-      ...versionChecks(view, command),
-      ...deviceChecks(view, command, now),
-      ...featureChecks(view, command, now)
-    ]
-    const first = checks.find(([, refused]) => refused !== undefined)?.[1]
+    const checks = checksOf(view, command, now)
+    const { binding } = command
+    const isInactive = binding !== undefined && isRefused(activeDevice(view, view.device(binding), now))
+    // A feature is no part of an activation.
+    const activating: DiagnoseCommand = { ...command, operation: "activate", feature_code: undefined }
     return accept({}, () => ({
-      admitted: first === undefined,
-      ...(first !== undefined && { code: first.code, message: first.message }),
+      ...decisionOf(checks),
       status: statusAt(view.license, view.policy, now),
-      checks: checks.map(resultOf)
+      checks: checks.map(resultOf),
+      ...(isInactive && { activation: decisionOf(checksOf(view, activating, now)) })
     }))
   }
+}
+
+const checksOf = (view: LicenseView, command: DiagnoseCommand, now: number): ReadonlyArray<Check> => [
+  ...licenseChecks(view, command, now),
+  ...bindingChecks(view, command),
+  ...permissionChecks(view, command),
+  ...versionChecks(view, command),
+  ...deviceChecks(view, command, now),
+  ...featureChecks(view, command, now)
+]
+
+const decisionOf = (checks: ReadonlyArray<Check>): Decision => {
+  const first = checks.find(([, refused]) => refused !== undefined)?.[1]
+  return first === undefined ? { admitted: true } : { admitted: false, code: first.code, message: first.message }
 }
 
 type Check = readonly [name: string, refused: Refused<Code> | undefined]
@@ -79,9 +106,15 @@ const resultOf = ([name, refused]: Check): DiagnosisCheck =>
 const forVendor = (message: string): string =>
   message.replaceAll("ask the vendor to ", "").replaceAll("ask the vendor for ", "issue ")
 
-const licenseChecks = (view: LicenseView, now: number): ReadonlyArray<Check> => {
-  const refused = refuseLicense(view, { keyHash: view.license.key_hash }, now)
+const licenseChecks = (
+  view: LicenseView,
+  { product_code: productCode }: DiagnoseCommand,
+  now: number
+): ReadonlyArray<Check> => {
+  const keyHash = view.license.key_hash
+  const refused = refuseLicense(view, { keyHash }, now)
   return [
+    ...(productCode === undefined ? [] : [["product", refuseIdentity(view, { keyHash, productCode })] as const]),
     ["license_status", refused?.code === "LICENSE_NOT_STARTED" ? undefined : refused],
     ["license_start", refuseStart(view, now)]
   ]
@@ -96,17 +129,44 @@ const bindingChecks = (view: LicenseView, { binding }: DiagnoseCommand): Readonl
         ["container", refuseContainer(view, binding)]
       ]
 
+/** Operations that the policy or a limit can disable. */
+const permissionChecks = (view: LicenseView, { operation }: DiagnoseCommand): ReadonlyArray<Check> => {
+  if (operation === "offline") return [["offline_allowed", refuseOffline(view)]]
+  return operation === "checkout" ? [["floating_enabled", refuseWithoutSeats(view)]] : []
+}
+
 const versionChecks = (view: LicenseView, { app_version }: DiagnoseCommand): ReadonlyArray<Check> => {
   if (app_version === undefined) return []
   const gate = gateVersion(view, app_version)
   return [["app_version", gate !== undefined && "accepted" in gate ? gate : undefined]]
 }
 
-const deviceChecks = (view: LicenseView, { binding }: DiagnoseCommand, now: number): ReadonlyArray<Check> => {
+const deviceChecks = (
+  view: LicenseView,
+  { binding, operation }: DiagnoseCommand,
+  now: number
+): ReadonlyArray<Check> => {
   if (binding === undefined) return []
-  const device = activeDevice(view, view.device(binding), now)
-  return [["device_active", isRefused(device) ? device : undefined]]
+  const device = view.device(binding)
+  switch (operation) {
+    case "activate":
+      return [
+        ["activation_limit", device !== undefined && hasSlot(device) ? undefined : refuseFull(view, binding, now)]
+      ]
+    case "checkout":
+      return [["floating_limit", refuseTaken(view, device)]]
+  }
+  const active = activeDeviceOf[operation](view, device, now)
+  return [["device_active", isRefused(active) ? active : undefined]]
 }
+
+/** The device that an operation requires. */
+const activeDeviceOf = {
+  validate: activeDevice,
+  check: activeDeviceOnly,
+  consume: activeDeviceOnly,
+  offline: activatedDevice
+} as const
 
 const featureChecks = (
   view: LicenseView,
@@ -120,6 +180,6 @@ const featureChecks = (
     ["feature_entitled", undefined],
     ["feature_enabled", refuseDisabled(assignment)],
     ["feature_expiry", refuseEnded(assignment, now)],
-    ["feature_quota", refuseExceeding(assignment, amount)]
+    ["feature_quota", refuseExceeding(view, assignment, amount)]
   ]
 }

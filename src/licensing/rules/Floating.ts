@@ -50,9 +50,9 @@ export const checkout: Rule<
     // A token is random: this is the same command for the second time. Its lease may have ended meanwhile.
     const taken = view.leaseByToken(command.tokenHash)
     if (taken !== undefined) return accept({}, replyWith(taken))
+    const refused = refuseTaken(view, admitted.device)
+    if (refused !== undefined) return refused
     const current = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
-    if (current === undefined && view.liveLeaseCount >= seatsOf(view))
-      return refuseFull(seatsOf(view), view.liveLeaseCount)
     const device = seatHolder(admitted.device, command, now)
     const begun = beginTerm(view, now)
     const lease = newLease(view, device, command, begun, now)
@@ -77,17 +77,24 @@ export const checkout: Rule<
 
 const seatsOf = ({ limits }: LicenseView): number => limits.max_floating_users ?? 0
 
-const refuseWithoutSeats = (view: LicenseView): Refused<"FLOATING_NOT_ENABLED"> | undefined =>
+export const refuseWithoutSeats = (view: LicenseView): Refused<"FLOATING_NOT_ENABLED"> | undefined =>
   seatsOf(view) === 0
     ? reject("FLOATING_NOT_ENABLED", "The license has no floating seats: activate the device instead.")
     : undefined
 
-const refuseFull = (seats: number, used: number): Refused<"FLOATING_LIMIT_REACHED"> =>
-  reject(
+/** A device with a live lease gets its own seat again. */
+export const refuseTaken = (
+  view: LicenseView,
+  device: DeviceRecord | undefined
+): Refused<"FLOATING_LIMIT_REACHED"> | undefined => {
+  const [seats, used] = [seatsOf(view), view.liveLeaseCount]
+  if (used < seats || (device !== undefined && view.liveLeaseOf(device.id) !== undefined)) return undefined
+  return reject(
     "FLOATING_LIMIT_REACHED",
     `All floating seats of the license are taken (${seats} of ${seats}): try again when one is free.`,
     { detail: String(seats), facts: { max: seats, used } }
   )
+}
 
 /** The device with the seat. An existing activation continues. */
 const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {

@@ -32,9 +32,8 @@ export const issueOffline: Rule<
   decide: (view, command, now) => {
     const admitted = admit(view, command, now, refuseOffline)
     if (isRefused(admitted)) return admitted
-    const device = activeDeviceOnly(view, admitted.device, now)
+    const device = activatedDevice(view, admitted.device, now)
     if (isRefused(device)) return device
-    if (!isActivated(view, device, now)) return refuseSeatHolder
     const offlineEnd = offlineEndsAt(view, now)
     const kept = keptUntil(device, offlineEnd)
     const offline = { offline_expires_at: formatTimestamp(offlineEnd), binding_kind: device.binding_kind }
@@ -54,10 +53,20 @@ export const issueOffline: Rule<
   }
 }
 
-const refuseOffline = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
+export const refuseOffline = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
   policy.allow_offline_activation
     ? undefined
     : reject("OFFLINE_NOT_ALLOWED", "The policy does not allow offline use: stay connected and validate instead.")
+
+/** Requires an activation; a floating seat does not suffice. */
+export const activatedDevice = (
+  view: LicenseView,
+  found: DeviceRecord | undefined,
+  now: number
+): DeviceRecord | Refused<"DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> => {
+  const device = activeDeviceOnly(view, found, now)
+  return isRefused(device) || isActivated(view, device, now) ? device : refuseSeatHolder
+}
 
 const refuseSeatHolder = reject(
   "DEVICE_NOT_ACTIVE",

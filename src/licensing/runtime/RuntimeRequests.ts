@@ -5,6 +5,12 @@ import { isMinCharacters, noncePattern, Text } from "../../contract/api/Text.ts"
 
 const optionalText = (length: number) => Schema.optionalKey(Text(length).check(isMinCharacters(1)))
 
+export const productCode = Schema.optionalKey(
+  Text(64).check(isMinCharacters(1)).annotate({
+    description: "The code of the application's product. A license of another product is refused: PRODUCT_MISMATCH."
+  })
+)
+
 /** Fields of all runtime requests. */
 const common = {
   nonce: Schema.optionalKey(
@@ -15,11 +21,7 @@ const common = {
         "A text of the caller's own, different in each request. The signed response repeats it, which shows that it is no earlier response. 1 to 128 printable ASCII characters."
     })
   ),
-  product_code: Schema.optionalKey(
-    Text(64).check(isMinCharacters(1)).annotate({
-      description: "The code of the application's product. A license of another product is refused: PRODUCT_MISMATCH."
-    })
-  )
+  product_code: productCode
 }
 
 /** Fields that identify a machine or container instance, and its application's version. */

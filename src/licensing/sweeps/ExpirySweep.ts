@@ -17,10 +17,8 @@ import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
-/** Days before expiry with a notice, the latest notice first. */
-const noticeDays = [1, 3, 7] as const
-/** Means "no notice yet" in the index of notices. */
-const noNotice = 8
+/** More days than those of any reminder: means "no notice yet". */
+const noNotice = 366
 type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number; readonly policy_revision: number }
 
@@ -29,6 +27,8 @@ interface Expiring extends Pick<LicenseRecord, "id" | "revision"> {
   readonly created_at: number
   /** The days of the last notice given for this expiry date. */
   readonly last_notice_days: number
+  /** Days before expiry with a notice, by the license's policy. */
+  readonly reminder_days: ReadonlyArray<number>
 }
 
 export class ExpirySweep extends Context.Service<
@@ -171,16 +171,29 @@ const writeMoves = (
 }
 
 /** The days of the latest due notice. */
-const reachedDays = ({ expires_at }: Expiring, now: number): number =>
-  noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? noNotice
+const reachedDays = ({ expires_at, reminder_days }: Expiring, now: number): number =>
+  Math.min(noNotice, ...reminder_days.filter((days) => expires_at - days * dayMillis <= now))
 
-/** Active licenses with a due notice later than the last one. */
+/**
+ * Active licenses with a due notice later than the last one. For each policy the index tells which notices were given
+ * last, whatever its reminder_days were at that time; each is followed by the next of today's reminder_days. In the
+ * index 8 is "no notice yet", and higher numbers are one higher than the days (`license_notice`).
+ */
 const noticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   return sql`
-    SELECT due.license_id FROM (VALUES (8, 7), (7, 3), (3, 1)) AS step (notice, days) CROSS JOIN LATERAL (
+    SELECT due.license_id FROM policies p CROSS JOIN LATERAL (
+      WITH RECURSIVE given (notice) AS (
+        SELECT min(s.notice) FROM license_states s WHERE s.policy_id = p.id AND s.notice IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(s.notice) FROM license_states s WHERE s.policy_id = p.id AND s.notice > given.notice)
+        FROM given WHERE given.notice IS NOT NULL
+      )
+      SELECT given.notice, max(days) AS days FROM given CROSS JOIN unnest(p.reminder_days) AS days
+      WHERE given.notice = 8 OR days + (days >= 8)::integer < given.notice GROUP BY given.notice
+    ) AS step CROSS JOIN LATERAL (
       SELECT s.license_id FROM license_states s
-      WHERE s.notice = step.notice AND s.expires_at AT TIME ZONE 'UTC' > ${now}
+      WHERE s.policy_id = p.id AND s.notice = step.notice AND s.expires_at AT TIME ZONE 'UTC' > ${now}
         AND s.expires_at AT TIME ZONE 'UTC' <= ${now} + make_interval(days => step.days)
       LIMIT ${limit}
     ) AS due LIMIT ${limit}`
@@ -190,8 +203,9 @@ const lastNoticeSql = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_d
 
 const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<Expiring>`
   WITH due AS MATERIALIZED (${noticesDue(sql, nowMillis, limit)})
-  SELECT l.id, l.expires_at, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS last_notice_days
-  FROM due JOIN licenses l ON l.id = due.license_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
+  SELECT l.id, l.expires_at, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS last_notice_days,
+    p.reminder_days
+  FROM due JOIN licenses l ON l.id = due.license_id JOIN policies p ON p.id = l.policy_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
   ${sql.literal(lock ? lockClause : "")}`
 
 /** Raises no revision, because no decision depends on notices, but checks that no other node has given them. */
@@ -217,10 +231,10 @@ const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expirin
  */
 const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
   const reached = reachedDays(row, now)
-  return noticeDays
+  return row.reminder_days
     .filter((days) => days >= reached && days < row.last_notice_days)
     .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
-    .toReversed()
+    .toSorted((a, b) => b - a)
     .map((days) =>
       licenseEvent("license.expiring", row.id, { days_before: days, expires_at: formatTimestamp(row.expires_at) })
     )

@@ -59,6 +59,7 @@ const editable = [
   "allow_transfer",
   "duration_days",
   "duration_starts",
+  "reminder_days",
   "public_trial",
   "metadata"
 ] as const
@@ -218,6 +219,7 @@ const heartbeatsFrom = (before: Policy, after: Policy, now: number): number | nu
 
 const rowOf = (policy: Policy) => ({
   ...Object.fromEntries(editable.map((field) => [field, policy[field] ?? null])),
+  reminder_days: arrays.int4(policy.reminder_days),
   metadata: json(policy.metadata),
   updated_at: instant(policy.updated_at)
 })

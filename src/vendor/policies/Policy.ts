@@ -46,6 +46,12 @@ const rules = {
     description: "When the days of duration_days begin. The first activation may also be a floating checkout.",
     default: "creation"
   }),
+  reminder_days: Schema.Array(Int32(1, 365))
+    .check(Schema.isMaxLength(5), Schema.isUnique({ expected: "each number once" }))
+    .annotate({
+      description: "The days before a license's expiry at which license.expiring is recorded; [] = never.",
+      default: [7, 3, 1]
+    }),
   public_trial: Schema.Boolean.annotate({
     description:
       "Whether applications may start trials of the policy without a license key. Only for the type trial, with duration_days.",
@@ -141,6 +147,7 @@ export const policyDefaults = {
   max_transfers: 0,
   allow_transfer: true,
   duration_starts: "creation",
+  reminder_days: [7, 3, 1],
   public_trial: false
 } as const
 

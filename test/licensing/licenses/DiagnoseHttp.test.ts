@@ -10,6 +10,7 @@ interface Diagnosed {
   readonly code?: string
   readonly message?: string
   readonly status: string
+  readonly activation?: object
   readonly checks: ReadonlyArray<{
     readonly name: string
     readonly passed: boolean
@@ -87,6 +88,8 @@ layer(TestServer.layer)("A diagnosis", (it) => {
       )
       assertRefused(refused, 404, "DEVICE_NOT_FOUND")
 
+      assert.deepStrictEqual(unknown.activation, { admitted: true })
+
       assertAnswered(yield* call("activate", { fingerprint: "f" }), 200)
       yield* advance(3_600)
       const before = yield* stored
@@ -119,6 +122,16 @@ layer(TestServer.layer)("A diagnosis", (it) => {
       assertRefused(yield* ask({ is_container: true }), 422, "VALIDATION_ERROR", "container_id")
       assertRefused(yield* ask({ nonce: "n" }), 400, "INVALID_JSON", "nonce")
       assert.deepStrictEqual(yield* stored, before)
+    })
+  )
+
+  it.effect("is of the operation that is named, and takes what that needs", () =>
+    Effect.gen(function* () {
+      const { ask, diagnosed } = yield* make("operations")
+      const foreign = yield* diagnosed({ fingerprint: "f", operation: "checkout", product_code: "other" })
+      assert.deepStrictEqual(failed(foreign), ["PRODUCT_MISMATCH", "FLOATING_NOT_ENABLED", "FLOATING_LIMIT_REACHED"])
+      assert.strictEqual((foreign.activation as Diagnosed).code, "PRODUCT_MISMATCH")
+      assertRefused(yield* ask({ operation: "consume" }), 422, "VALIDATION_ERROR", "feature_code")
     })
   )
 

@@ -22,7 +22,7 @@ const differences = Effect.gen(function* () {
     WITH derived AS (
       SELECT status, created_at, id AS license_id, policy_id, expires_at,
         CASE WHEN status = 'active' AND expires_at IS NOT NULL
-          THEN CASE WHEN expiring_for = expires_at THEN expiring_days ELSE 8 END END AS notice
+          THEN CASE WHEN expiring_for = expires_at THEN expiring_days + (expiring_days >= 8)::int ELSE 8 END END AS notice
       FROM licenses
     )
     (SELECT * FROM derived EXCEPT ALL SELECT * FROM license_states)

@@ -62,6 +62,43 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
     )
   )
 
+  it.effect("follow the policy's reminder_days, also after an edit", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { nodes, sweeps } = yield* twoNodes
+        const license = yield* storeOne({ license: { expires_at: noon + 40 * day } })
+        const remind = (days: string) => sql`
+          UPDATE policies SET reminder_days = ${days}
+          WHERE id = (SELECT policy_id FROM licenses WHERE id = ${license.license})`
+        const pass = Effect.all([sweeps[0].expiry, sweeps[1].expiry], { concurrency: "unbounded" })
+        yield* remind("{8,30,9,365}")
+        yield* pass
+        yield* pass
+        yield* TestClock.adjust("31 days")
+        yield* pass
+        const fortieth = noon + 40 * day
+        const given = [of(365, fortieth), of(30, fortieth), of(9, fortieth)]
+        assert.deepStrictEqual(yield* notices(license.license), given)
+        yield* TestClock.adjust("1 day")
+        yield* remind("{20,8,7}")
+        yield* pass
+        yield* pass
+        given.push(of(8, fortieth))
+        assert.deepStrictEqual(yield* notices(license.license), given)
+        yield* nodes[0].ask(license.license, renew, { extend_by_days: 12 })
+        yield* pass
+        yield* pass
+        const renewed = noon + 52 * day
+        assert.deepStrictEqual((yield* notices(license.license)).slice(4), [of(20, renewed)])
+        yield* remind("{}")
+        yield* TestClock.adjust("19 days")
+        yield* pass
+        assert.lengthOf(yield* notices(license.license), 5)
+      })
+    )
+  )
+
   it.effect("start again for a new date, and stop while a license is suspended", () =>
     fromNoon(
       Effect.gen(function* () {

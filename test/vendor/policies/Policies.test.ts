@@ -51,6 +51,7 @@ layer(Subject)("Policies", (it) => {
         max_transfers: 0,
         allow_transfer: true,
         duration_starts: "creation",
+        reminder_days: [7, 3, 1],
         public_trial: false,
         metadata: {},
         created_at: now,
@@ -90,6 +91,7 @@ layer(Subject)("Policies", (it) => {
         allow_transfer: false,
         duration_days: 14,
         duration_starts: "first_activation",
+        reminder_days: [30, 365, 1, 8],
         public_trial: true,
         metadata: { tier: "gold", seats: [1, 2] }
       } as const

@@ -60,6 +60,7 @@ const About = ({ policy }: Props) => (
       ["Devices", limitOf(policy.max_activations)],
       ["Floating seats", policy.max_floating_users ? countOf(policy.max_floating_users) : "off"],
       ["Term", policy.duration_days === undefined ? "given to each license" : `${countOf(policy.duration_days)} days`],
+      ["Reminders", policy.reminder_days.length === 0 ? "none" : `${policy.reminder_days.join(", ")} days before`],
       ["Grace", `${countOf(policy.grace_period_days)} days`],
       ["Validation", `every ${countOf(policy.validation_interval_minutes)} minutes`],
       ["Heartbeat", policy.require_heartbeat ? "needed" : "not needed"],

@@ -2,7 +2,7 @@
 import { useState } from "react"
 import type { License } from "../../../licensing/model/License.ts"
 import type { Success } from "../../client/Client.ts"
-import { type FieldsOf, text } from "../parts/Fields.tsx"
+import { choice, choicesOf, type FieldsOf, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { wordsOf } from "../parts/Format.ts"
 import { Section, Status, Table } from "../parts/Show.tsx"
@@ -12,6 +12,7 @@ import type { Payload } from "../service/Service.ts"
 type Question = Payload<"diagnoseLicense">
 
 const fields: FieldsOf<Question> = {
+  operation: choice("Operation", choicesOf(["validate", "activate", "check", "consume", "checkout", "offline"])),
   fingerprint: text("Machine’s fingerprint", { hint: "Empty: only the license itself is checked." }),
   app_version: text("Version of the application"),
   feature_code: text("Code of a feature")
