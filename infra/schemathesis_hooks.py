@@ -38,6 +38,7 @@ RULES = {
     "updateLicense": ["expires_at", "maintenance_expires_at"],
     "changeLicensePolicy": ["expires_at"],
     "renewLicense": ["", "expires_at", "extend_by_days"],
+    "renewLicenseMaintenance": ["", "maintenance_expires_at", "extend_by_days"],
     "transferLicense": [""],
     "resetLicenseUsage": ["", "feature_id", "feature_code", "add_credits", "max_consumptions", "total_consumptions", "reset_consumed"],
     "createOrder": ["period_start", "period_end"],
@@ -45,8 +46,8 @@ RULES = {
     "createSubscription": ["canceled_at", "current_period_end"],
     "updateSubscription": ["canceled_at", "current_period_end"],
     # Only trials are public, and they have a term.
-    "createPolicy": ["duration_days", "public_trial"],
-    "updatePolicy": ["duration_days", "public_trial"],
+    "createPolicy": ["duration_days", "maintenance_days", "public_trial"],
+    "updatePolicy": ["duration_days", "maintenance_days", "public_trial"],
     "createReportExport": ["filters"],
     # Addresses are https and public.
     "createWebhook": ["url"],

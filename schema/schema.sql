@@ -47,6 +47,7 @@ CREATE TABLE policies (
   duration_starts text DEFAULT 'creation'::text NOT NULL,
   public_trial boolean DEFAULT false NOT NULL,
   reminder_days integer[] DEFAULT '{7,3,1}'::integer[] NOT NULL,
+  maintenance_days integer,
   CONSTRAINT policies_pkey PRIMARY KEY (id),
   CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
   CONSTRAINT policies_code_key UNIQUE (product_id, code),
@@ -55,6 +56,7 @@ CREATE TABLE policies (
   CONSTRAINT policies_floating_timeout_minutes_check CHECK ((floating_timeout_minutes >= 1)),
   CONSTRAINT policies_grace_period_days_check CHECK ((grace_period_days >= 0)),
   CONSTRAINT policies_license_type_check CHECK ((license_type = ANY (ARRAY['perpetual'::text, 'time_limited'::text, 'subscription'::text, 'trial'::text, 'consumption'::text]))),
+  CONSTRAINT policies_maintenance_days_check CHECK ((maintenance_days >= 1)),
   CONSTRAINT policies_max_activations_check CHECK ((max_activations >= 0)),
   CONSTRAINT policies_max_container_instances_check CHECK ((max_container_instances >= 0)),
   CONSTRAINT policies_max_floating_users_check CHECK ((max_floating_users >= 0)),
@@ -294,6 +296,7 @@ CREATE INDEX licenses_expiry ON licenses USING btree (expires_at, id) WHERE (exp
 CREATE INDEX licenses_expiry_page ON licenses USING btree (COALESCE(expires_at, 'infinity'::timestamp with time zone), id);
 CREATE INDEX licenses_heartbeat ON licenses USING btree (((policy_id || ''::text)), COALESCE(heartbeat_from, created_at));
 CREATE INDEX licenses_last4_page ON licenses USING btree (license_key_last4, created_at DESC, id DESC);
+CREATE INDEX licenses_maintenance_page ON licenses USING btree (COALESCE(maintenance_expires_at, 'infinity'::timestamp with time zone), id);
 CREATE INDEX licenses_metadata ON licenses USING gin (metadata jsonb_path_ops) WITH (fastupdate=off) WHERE (metadata <> '{}'::jsonb);
 CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);
 CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);

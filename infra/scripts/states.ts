@@ -6,6 +6,7 @@ import { statuses } from "../../src/contract/api/ErrorCode.ts"
 import { isUsage } from "../../src/ledger/events/EventLog.ts"
 import * as DeviceActions from "../../src/licensing/changes/DeviceActions.ts"
 import { rotateKey } from "../../src/licensing/changes/KeyRotation.ts"
+import { renewMaintenance } from "../../src/licensing/changes/MaintenanceRenewal.ts"
 import { changePolicy } from "../../src/licensing/changes/PolicyChange.ts"
 import { renew } from "../../src/licensing/changes/Renewal.ts"
 import { transfer } from "../../src/licensing/changes/Transfer.ts"
@@ -52,6 +53,7 @@ const licenseCommands: Commands = {
   reinstate: { rule: Lifecycle.reinstate },
   revoke: { rule: Lifecycle.revoke },
   renew: { rule: renew, command: { extend_by_days: 30 } },
+  "renew maintenance": { rule: renewMaintenance, command: { extend_by_days: 30 } },
   transfer: { rule: transfer, command: { customer_name: "Ada" } },
   "change policy": { rule: changePolicy, command: { policy_id: otherPolicy } },
   edit: { rule: update, command: { customer_name: "Ada" } },

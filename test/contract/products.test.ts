@@ -8,7 +8,7 @@ import { ManagementScope } from "../../src/access/Scope.ts"
 import { namingFields } from "../../src/edge/requests/ProductGuard.ts"
 import { type Answer, assertRefused } from "../support/http/Http.ts"
 import { Conversation, operationOf } from "./cases/Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./cases/Fixtures.ts"
+import { bodyOf, type Fixture, Fixtures, layerContract, paramsOf, requestOf } from "./cases/Fixtures.ts"
 import { type Case, cases } from "./cases/ProductCases.ts"
 import { type Json, type Operation, operations, resolved } from "./cases/Surface.ts"
 
@@ -137,10 +137,10 @@ layer(layerContract, { timeout: "2 minutes" })("A token for one product", (it) =
           params: unknown,
           authorization
         })
-        const kind = operation.params[0]!.kind
+        const named = Object.values(paramsOf(operation, other))[0]!
         assert.deepStrictEqual(
           [missing.status, missing.error],
-          [404, { ...answer.error, message: answer.error.message!.replace(other.ids[kind]!, "unknown") }],
+          [404, { ...answer.error, message: answer.error.message!.replace(named, "unknown") }],
           operation.id
         )
       }

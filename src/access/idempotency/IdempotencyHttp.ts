@@ -210,12 +210,13 @@ const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Ef
 const statusOf = (ast: SchemaAST.AST): number =>
   SchemaAST.resolveAt<number>("httpApiStatus")(ast) ?? Number(ast.context?.annotations?.["httpApiStatus"] ?? 200)
 
-/** The scope of a key: credential, method and path. For a renewal the license alone, so that all credentials share the key. */
+/** The scope of a key: credential, method and path. For a renewal the verb and the license alone, so that all credentials share the key. */
 const scopeOf = Effect.fnUntraced(function* (key: string, ofLicense: boolean) {
   const { method, url } = yield* HttpServerRequest.HttpServerRequest
   const { params } = yield* HttpRouter.RouteContext
   const { actor_id, actor_type } = yield* CurrentActor
-  const scope = ofLicense ? ["renew", params["id"], key] : [actor_type, actor_id, method, url.split("?", 1)[0], key]
+  const verb = url.split("?", 1)[0]!.endsWith("/renew") ? "renew" : "maintenance"
+  const scope = ofLicense ? [verb, params["id"], key] : [actor_type, actor_id, method, url.split("?", 1)[0], key]
   return sha256(JSON.stringify(scope))
 })
 

@@ -69,6 +69,7 @@ export interface OperationNames {
   readonly reinstateLicense: readonly ["licenses", "reinstate"]
   readonly revokeLicense: readonly ["licenses", "revoke"]
   readonly renewLicense: readonly ["licenses", "renew"]
+  readonly renewLicenseMaintenance: readonly ["licenses", "renewMaintenance"]
   readonly transferLicense: readonly ["licenses", "transfer"]
   readonly changeLicensePolicy: readonly ["licenses", "changePolicy"]
   readonly rotateLicenseKey: readonly ["licenses", "rotateKey"]

@@ -35,6 +35,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.reinstated": "A suspended license was reinstated.",
   "license.revoked": "A license was revoked permanently.",
   "license.renewed": "A license's expiry was extended.",
+  "license.maintenance_renewed": "A perpetual license's maintenance was extended.",
   "license.transferred": "A license got another owner, or its devices were reset by a transfer.",
   "license.policy_changed": "A license was moved to another policy.",
   "license.key_rotated": "A license got a new key; the old key is no longer valid.",

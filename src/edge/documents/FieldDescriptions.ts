@@ -101,6 +101,8 @@ export const parameterDescriptions: { readonly [name: string]: string } = {
   device_id: "Only what this device did.",
   email: "Only customers with this email address, in any case.",
   event_type: "Only events of this type.",
+  maintenance_expires_after: "Only licenses whose maintenance ends after this instant.",
+  maintenance_expires_before: "Only licenses whose maintenance ends before this instant.",
   expires_after: "Only licenses that expire after this instant.",
   expires_before: "Only licenses that expire before this instant.",
   external_id: "Only the record with this id in the other system.",

@@ -46,6 +46,7 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "license.reinstated": succeeded("license.reinstate"),
   "license.revoked": succeeded("license.revoke"),
   "license.renewed": succeeded("license.renew"),
+  "license.maintenance_renewed": succeeded("license.renew_maintenance"),
   "license.transferred": succeeded("license.transfer"),
   "license.policy_changed": succeeded("license.change_policy"),
   "license.key_rotated": succeeded("license.rotate_key"),

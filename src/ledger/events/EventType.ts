@@ -26,6 +26,7 @@ export const eventTypes = [
   "license.reinstated",
   "license.revoked",
   "license.renewed",
+  "license.maintenance_renewed",
   "license.transferred",
   "license.policy_changed",
   "license.key_rotated",

@@ -137,7 +137,9 @@ const createdEvent = (license: LicenseRecord, license_type: string, assignments:
         license[field] === undefined ? [] : [[field, recordedValue(field, license[field])]]
       )
     ),
-    ...(license.term_days === undefined ? undefined : { duration_days: license.term_days }),
+    ...(license.term_days === undefined
+      ? undefined
+      : { [license_type === "perpetual" ? "maintenance_days" : "duration_days"]: license.term_days }),
     ...(assignments.length === 0
       ? undefined
       : {

@@ -109,8 +109,7 @@ const movedLicense = (
   const duration = isUsed ? { ...target, duration_starts: "creation" as const } : target
   return {
     ...moved,
-    ...termOf(duration, { expires_at, starts_at: license.starts_at }, now),
-    maintenance_expires_at: undefined
+    ...termOf(duration, { expires_at, starts_at: license.starts_at }, now)
   }
 }
 

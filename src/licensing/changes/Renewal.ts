@@ -7,8 +7,9 @@
 import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
-import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
+import type { LicenseStatus } from "../model/License.ts"
 import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
+import type { LicenseRenew } from "../model/RenewalRequests.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt } from "../rules/Lifecycle.ts"
 import {
@@ -53,10 +54,10 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
       })
     }
     if (!renewable.has(policy.license_type)) {
-      const field = policy.license_type === "perpetual" ? "maintenance_expires_at" : "expires_at"
+      const remedy = policy.license_type === "perpetual" ? "renew its maintenance" : "update its expires_at"
       return reject(
         "LICENSE_NOT_RENEWABLE",
-        `A license of the type ${policy.license_type} has no term to renew: update its ${field} instead.`,
+        `A license of the type ${policy.license_type} has no term to renew: ${remedy} instead.`,
         { detail: policy.license_type }
       )
     }
@@ -111,12 +112,11 @@ const refuseExpiry = ({ license, policy }: LicenseView, command: RenewCommand, e
 
 const renewedEvent = (
   { license }: LicenseView,
-  { extend_by_days, order_id, subscription_id }: RenewCommand,
-  { order }: Links,
+  command: RenewCommand,
+  links: Links,
   to: { readonly from: LicenseStatus; readonly status: LicenseStatus; readonly expires_at: number },
   features: NewEvent["metadata"]
 ): NewEvent => {
-  const paidFor = { extend_by_days, order_id, subscription_id: subscription_id ?? order?.subscription_id }
   return licenseEvent("license.renewed", license.id, {
     expires_at: {
       old: license.expires_at === undefined ? null : formatTimestamp(license.expires_at),
@@ -124,6 +124,17 @@ const renewedEvent = (
     },
     ...(to.from === to.status ? undefined : { status: { old: to.from, new: to.status } }),
     ...features,
-    ...Object.fromEntries(Object.entries(paidFor).filter(([, value]) => value !== undefined))
+    ...paidFor(command, links)
   })
+}
+
+/** What was bought, in the event of a renewal. */
+export const paidFor = (
+  { extend_by_days, order_id, subscription_id }: Pick<RenewCommand, "extend_by_days" | "order_id" | "subscription_id">,
+  { order }: Links
+): { readonly [name: string]: string | number } => {
+  const bought = { extend_by_days, order_id, subscription_id: subscription_id ?? order?.subscription_id }
+  return Object.fromEntries(
+    Object.entries(bought).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+  )
 }

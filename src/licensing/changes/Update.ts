@@ -61,8 +61,8 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
     const links = editedLinks(view, edit)
     if ("accepted" in links) return links
     const edited = { ...editedBy(view.license, edit), ...links }
-    // A given expiry begins a pending term.
-    const begins = edit.expires_at == null ? undefined : termBeginsAt(edited, now)
+    // A given end begins a pending term.
+    const begins = (edit.expires_at ?? edit.maintenance_expires_at) == null ? undefined : termBeginsAt(edited, now)
     const begun = begins === undefined ? [] : begunFeatures(view, begins, now)
     const changes = { ...changesOf(view.license, edited, fields), ...changesOfBegun(begun) }
     if (Object.keys(changes).length === 0) return accept({}, snapshot)
@@ -89,10 +89,11 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
   }
 }
 
-/** A given expiry replaces a pending term. */
+/** A given end replaces a pending term. */
 const editedBy = (license: LicenseRecord, edit: Edit): LicenseRecord => {
   const edited = patched<LicenseRecord>(license, edit)
-  return edited.expires_at === undefined ? edited : { ...edited, term_days: undefined }
+  const isPending = edited.expires_at === undefined && edited.maintenance_expires_at === undefined
+  return isPending ? edited : { ...edited, term_days: undefined }
 }
 
 /** The license becomes active if its expiry moves into the future. All other states are set by the clock. */

@@ -1,7 +1,7 @@
 /** The operations on licenses, their states and their feature assignments. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Idempotency, idempotencyKeyMax, KeyRequired } from "../../access/idempotency/Idempotency.ts"
+import { Idempotency } from "../../access/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../access/Management.ts"
 import { Conditional } from "../../access/preconditions/Conditional.ts"
 import { Data, Paged } from "../../contract/api/Envelope.ts"
@@ -20,7 +20,6 @@ import {
   LicenseFeature,
   LicenseFeatureAssign,
   LicensePolicyChange,
-  LicenseRenew,
   LicenseStatus,
   LicensesWithKeys,
   LicenseTransfer,
@@ -30,6 +29,7 @@ import {
   licenseSorts
 } from "../model/License.ts"
 import { LicenseDiagnose, LicenseDiagnosis } from "./Diagnosis.ts"
+import { maintenance, renewal } from "./RenewalsApi.ts"
 
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
@@ -44,6 +44,8 @@ const licenseFilters = {
   subscription_id: text,
   expires_before: Schema.optionalKey(Timestamp),
   expires_after: Schema.optionalKey(Timestamp),
+  maintenance_expires_before: Schema.optionalKey(Timestamp),
+  maintenance_expires_after: Schema.optionalKey(Timestamp),
   license_key_last4: text,
   q: Schema.optionalKey(Text(512)),
   expand: Schema.optionalKey(expandOf(expandable))
@@ -56,41 +58,10 @@ const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, d
     error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
   }).annotateMerge(operation({ id: `${verb}License`, summary, description, scopes: ["license:write"] }))
 
-const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
-  params,
-  // For the OpenAPI document and for clients. A request without the key is refused before its body is read.
-  headers: {
-    "idempotency-key": Schema.String.check(Schema.isBetweenLength(1, idempotencyKeyMax)).annotate({
-      description:
-        "A text of your choice, unique to this renewal. A repeated request with the same text and body does not renew again."
-    })
-  },
-  payload: LicenseRenew,
-  success: Data(License),
-  error: failures(
-    "NOT_FOUND",
-    "LICENSE_STATE_CONFLICT",
-    "LICENSE_NOT_RENEWABLE",
-    "LINKAGE_MISMATCH",
-    "EXPIRY_NOT_IN_FUTURE",
-    "RENEWAL_NOT_LATER",
-    "VALIDATION_ERROR"
-  )
-})
-  .annotateMerge(
-    operation({
-      id: "renewLicense",
-      summary: "Renew a license",
-      description:
-        "Days are added to the expiry if it is in the future, otherwise to now. A license in grace or expired becomes active again; a suspended one stays suspended. A renewal never shortens a license: an expires_at that is not later than the current one is refused.",
-      scopes: ["license:write"]
-    })
-  )
-  .annotate(KeyRequired, true)
-
 /** Renewal, transfer, key rotation, usage reset and leases. */
 const ownershipAndUsage = [
   renewal,
+  maintenance,
   HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {
     params,
     payload: LicenseTransfer,

@@ -29,6 +29,7 @@ export const LicensesHttp = HttpApiBuilder.group(
       reinstate: ({ params }) => licenses.reinstate(params.id),
       revoke: ({ params }) => licenses.revoke(params.id),
       renew: ({ params, payload }) => licenses.renew(params.id, payload),
+      renewMaintenance: ({ params, payload }) => licenses.renewMaintenance(params.id, payload),
       transfer: ({ params, payload }) => licenses.transfer(params.id, payload),
       changePolicy: ({ params, payload }) => licenses.changePolicy(params.id, payload),
       rotateKey: ({ params }) => licenses.rotateKey(params.id),

@@ -28,6 +28,8 @@ export interface LicenseFilter extends ListRequest, MetadataFilter {
   readonly subscription_id?: string
   readonly expires_before?: number
   readonly expires_after?: number
+  readonly maintenance_expires_before?: number
+  readonly maintenance_expires_after?: number
   readonly license_key_last4?: string
   readonly q?: string
 }
@@ -204,9 +206,9 @@ const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, 
   match: undefined
 })
 
-/** Licenses without expiry are sorted after all others. */
+/** Licenses without such an end are sorted after all others. */
 const columnOf = (field: string): string =>
-  field === "expires_at" ? "COALESCE(l.expires_at, 'infinity')" : `l.${field}`
+  field.endsWith("expires_at") ? `COALESCE(l.${field}, 'infinity')` : `l.${field}`
 
 const movedRows = (
   sql: SqlClient.SqlClient,
@@ -219,6 +221,9 @@ const movedRows = (
 
 const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
   const { product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
+  const { maintenance_expires_after: after, maintenance_expires_before: before } = filter
+  // The index of the sort serves the filter, too.
+  const maintenance = sql.literal(columnOf("maintenance_expires_at"))
   return sql.and([
     createdWithin(sql, filter, "l.created_at"),
     equals(sql, {
@@ -230,7 +235,9 @@ const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
       "l.license_key_last4": license_key_last4
     }),
     filter.expires_before === undefined ? sql`TRUE` : sql`l.expires_at < ${instant(filter.expires_before)}`,
-    filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`
+    filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`,
+    before === undefined ? sql`TRUE` : sql`${maintenance} < ${instant(before)}`,
+    after === undefined ? sql`TRUE` : sql`${maintenance} > ${instant(after)} AND ${maintenance} < 'infinity'`
   ])
 }
 

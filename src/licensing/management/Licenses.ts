@@ -10,6 +10,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../contrac
 import { after, type Nullable } from "../../platform/postgres/queries/Sql.ts"
 import * as Assignments from "../changes/Assignments.ts"
 import { rotateKey } from "../changes/KeyRotation.ts"
+import { type MaintenanceCommand, renewMaintenance } from "../changes/MaintenanceRenewal.ts"
 import { changePolicy, type PolicyChangeCommand } from "../changes/PolicyChange.ts"
 import { type RenewCommand, renew } from "../changes/Renewal.ts"
 import { transfer } from "../changes/Transfer.ts"
@@ -45,6 +46,10 @@ export class Licenses extends Context.Service<
     ): Changed<
       "LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "RENEWAL_NOT_LATER" | "VALIDATION_ERROR"
     >
+    renewMaintenance(
+      id: string,
+      input: MaintenanceCommand
+    ): Changed<"LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "RENEWAL_NOT_LATER" | "VALIDATION_ERROR">
     /** With `rotate_key` the response also contains the new key. */
     transfer(
       id: string,
@@ -121,6 +126,7 @@ export class Licenses extends Context.Service<
         reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, present),
         revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, present),
         renew: (id, input) => actors.askWith(id, renew, input, identity, present),
+        renewMaintenance: (id, input) => actors.askWith(id, renewMaintenance, input, identity, present),
         transfer: transferTo,
         changePolicy: (id, input) => actors.askWith(id, changePolicy, input, identity, present),
         rotateKey: rotate,

@@ -1,6 +1,6 @@
 /** A license and its feature assignments as the management API returns them. */
 import { Schema, Struct } from "effect"
-import { Count, Int32, PositiveCount } from "../../contract/api/Int64.ts"
+import { Count, PositiveCount } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Email, licenseKeyPattern, Name, Reference, Text } from "../../contract/api/Text.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
@@ -9,6 +9,7 @@ import { Customer } from "../../vendor/customers/Customer.ts"
 import { licenseLimits, Policy } from "../../vendor/policies/Policy.ts"
 import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
 import { Product } from "../../vendor/products/Product.ts"
+import { exactlyOne } from "./RenewalRequests.ts"
 
 export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
   identifier: "LicenseStatus",
@@ -90,7 +91,7 @@ export const License = Schema.Struct({
 }).annotate({ identifier: "License", description: "A license, without its key." })
 export type License = typeof License.Type
 
-export const licenseSorts = { created_at: "instant", expires_at: "instant" } as const
+export const licenseSorts = { created_at: "instant", expires_at: "instant", maintenance_expires_at: "instant" } as const
 
 /** The response of a create or a key rotation: the only place where the full key appears. */
 export const LicenseWithKey = Schema.Struct({
@@ -128,7 +129,9 @@ export const LicenseCreate = Schema.Struct({
   customer_name: Schema.optionalKey(Name),
   starts_at: Schema.optionalKey(Timestamp),
   expires_at: Schema.optionalKey(Instant("When the license expires; absent: as the policy's term says, or never.")),
-  maintenance_expires_at: Schema.optionalKey(Timestamp),
+  maintenance_expires_at: Schema.optionalKey(
+    Instant("Until when released versions may be used; absent: as the policy's maintenance_days say, or all.")
+  ),
   ...givenLimits,
   features: Schema.optionalKey(
     Schema.Array(LicenseFeatureAssign).check(Schema.isMaxLength(policyFeaturesMax)).annotate({
@@ -187,29 +190,6 @@ export const LicensePolicyChange = Schema.Struct({
     })
   )
 }).annotate({ identifier: "LicensePolicyChangeRequest" })
-
-/** Checks that exactly one of two fields is given. */
-const exactlyOne = <A extends string, B extends string>(one: A, other: B) =>
-  Schema.makeFilter(
-    (body: { readonly [K in A | B]?: unknown }) =>
-      (body[one] === undefined) !== (body[other] === undefined) || {
-        path: [body[one] === undefined ? one : other],
-        issue: `Expected exactly one of ${one} and ${other}`
-      }
-  )
-
-export const LicenseRenew = Schema.Struct({
-  expires_at: Schema.optionalKey(Instant("The new expiry; absent: extend_by_days gives it.")),
-  extend_by_days: Schema.optionalKey(Int32(1).annotate({ description: "The days added to the expiry." })),
-  order_id: Schema.optionalKey(Reference),
-  subscription_id: Schema.optionalKey(Reference)
-})
-  .annotate({
-    description:
-      "Exactly one of expires_at and extend_by_days. The order and subscription are recorded with the renewal only."
-  })
-  .check(exactlyOne("expires_at", "extend_by_days"))
-  .annotate({ identifier: "LicenseRenewRequest" })
 
 export const LicenseTransfer = Schema.Struct({
   customer_id: Schema.optionalKey(

@@ -60,6 +60,7 @@ export interface Revisions {
 export interface PolicyRecord extends Limits {
   readonly id: string
   readonly license_type: LicenseType
+  /** The days of the term; those of a perpetual license are the days of its maintenance. */
   readonly duration_days?: number | undefined
   readonly duration_starts: Policy["duration_starts"]
   readonly floating_timeout_minutes: number

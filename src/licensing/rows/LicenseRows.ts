@@ -27,7 +27,8 @@ export const policyColumns = `p.license_type, p.max_activations AS policy_max_ac
   p.max_floating_users AS policy_max_floating_users, p.max_container_instances AS policy_max_container_instances,
   p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
   p.allow_offline_activation, p.offline_grace_days AS policy_offline_grace_days, p.allow_vm, p.allow_container,
-  p.max_transfers AS policy_max_transfers, p.allow_transfer, p.duration_days, p.duration_starts,
+  p.max_transfers AS policy_max_transfers, p.allow_transfer,
+  coalesce(p.duration_days, p.maintenance_days) AS duration_days, p.duration_starts,
   p.not_due_before AS policy_not_due_before, p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
 
 export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,

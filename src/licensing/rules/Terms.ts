@@ -34,8 +34,10 @@ export const refuseTerms = (type: LicenseType, terms: Terms): Refused<"VALIDATIO
       "starts_at"
     )
   }
-  return (terms.expires_at ?? 0) > latest
-    ? invalid("The license would expire after the year 9999: choose an earlier starts_at.", "starts_at")
+  if ((terms.expires_at ?? 0) > latest)
+    return invalid("The license would expire after the year 9999: choose an earlier starts_at.", "starts_at")
+  return (terms.maintenance_expires_at ?? 0) > latest
+    ? invalid("The maintenance would end after the year 9999: choose an earlier end.", "maintenance_expires_at")
     : undefined
 }
 
@@ -48,25 +50,35 @@ export const refusePast = (terms: Terms, now: number): Refused<"EXPIRY_NOT_IN_FU
       })
     : undefined
 
-type Duration = Pick<PolicyRecord, "duration_days" | "duration_starts">
+type Duration = Pick<PolicyRecord, "license_type" | "duration_days" | "duration_starts">
+
+type Ends = Pick<Terms, "expires_at" | "maintenance_expires_at">
+
+/** The end of a term: the expiry, or of a perpetual license the end of maintenance. */
+const endField = ({ license_type }: Pick<PolicyRecord, "license_type">) =>
+  license_type === "perpetual" ? "maintenance_expires_at" : "expires_at"
+
+const hasEnd = ({ expires_at, maintenance_expires_at }: Ends): boolean =>
+  expires_at !== undefined || maintenance_expires_at !== undefined
 
 /**
- * The term of a license that gets the policy now. A given expiry takes precedence. A term that begins with the creation
+ * The term of a license that gets the policy now. A given end takes precedence. A term that begins with the creation
  * begins at the license's start if that is later.
  */
 export const termOf = (
-  { duration_days, duration_starts }: Duration,
-  { expires_at, starts_at }: Pick<Terms, "expires_at" | "starts_at">,
+  { duration_days, duration_starts, ...policy }: Duration,
+  { expires_at, maintenance_expires_at, starts_at }: Pick<Terms, "starts_at"> & Ends,
   now: number
-): Pick<Terms, "expires_at" | "term_days"> => {
-  if (expires_at !== undefined || duration_days === undefined) return { expires_at, term_days: undefined }
-  if (duration_starts === "first_activation") return { expires_at: undefined, term_days: duration_days }
-  return { expires_at: Math.max(now, starts_at ?? now) + duration_days * dayMillis, term_days: undefined }
+): Ends & Pick<Terms, "term_days"> => {
+  const given = { expires_at, maintenance_expires_at, term_days: undefined }
+  if (hasEnd(given) || duration_days === undefined) return given
+  if (duration_starts === "first_activation") return { ...given, term_days: duration_days }
+  return { ...given, [endField(policy)]: Math.max(now, starts_at ?? now) + duration_days * dayMillis }
 }
 
 /** When the term of a license with these dates begins: now, or at a later start. Undefined for a pending term. */
-export const termBeginsAt = ({ expires_at, starts_at, term_days }: Terms, now: number): number | undefined =>
-  term_days !== undefined && expires_at === undefined ? undefined : Math.max(now, starts_at ?? now)
+export const termBeginsAt = (terms: Terms, now: number): number | undefined =>
+  terms.term_days !== undefined && !hasEnd(terms) ? undefined : Math.max(now, terms.starts_at ?? now)
 
 interface BegunFeature {
   readonly before: Assignment
@@ -97,14 +109,14 @@ export const changesOfBegun = (features: ReadonlyArray<BegunFeature>): ReturnTyp
  */
 export const pendingTermEndsAt = ({ license, policy }: LicenseView, now: number): number | undefined => {
   // A node of the previous version may have set an expiry without ending the term.
-  if (license.term_days === undefined || license.expires_at !== undefined) return undefined
+  if (license.term_days === undefined || hasEnd(license)) return undefined
   const days = policy.duration_starts === "first_activation" ? policy.duration_days : undefined
   return now + (days ?? license.term_days) * dayMillis
 }
 
 /** The changes of a license whose pending term begins. */
 export interface BegunTerm {
-  readonly license: Partial<Pick<LicenseRecord, "expires_at" | "term_days" | "updated_at">>
+  readonly license: Partial<Ends & Pick<LicenseRecord, "term_days" | "updated_at">>
   readonly assignments: ReadonlyArray<Assignment>
   readonly event: NewEvent
 }
@@ -114,15 +126,16 @@ export interface BegunTerm {
  * features that a node of the previous version left pending.
  */
 export const beginTerm = (view: LicenseView, now: number): BegunTerm | undefined => {
-  const expires_at = pendingTermEndsAt(view, now)
+  const ends = pendingTermEndsAt(view, now)
   const features = begunFeatures(view, now, now)
-  if (expires_at === undefined && features.length === 0) return undefined
+  if (ends === undefined && features.length === 0) return undefined
+  const field = endField(view.policy)
   return {
-    license: { ...(expires_at === undefined ? undefined : { expires_at, term_days: undefined }), updated_at: now },
+    license: { ...(ends === undefined ? undefined : { [field]: ends, term_days: undefined }), updated_at: now },
     assignments: features.map(({ after }) => after),
     event: licenseEvent("license.updated", view.license.id, {
       changes: {
-        ...(expires_at === undefined ? undefined : { expires_at: { old: null, new: formatTimestamp(expires_at) } }),
+        ...(ends === undefined ? undefined : { [field]: { old: null, new: formatTimestamp(ends) } }),
         ...changesOfBegun(features)
       }
     })

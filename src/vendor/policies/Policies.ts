@@ -58,6 +58,7 @@ const editable = [
   "max_transfers",
   "allow_transfer",
   "duration_days",
+  "maintenance_days",
   "duration_starts",
   "reminder_days",
   "public_trial",
@@ -184,10 +185,18 @@ export class Policies extends Context.Service<
   )
 }
 
-const refuseUselessTerm = ({ duration_days, license_type }: Policy) =>
-  license_type === "perpetual" && duration_days !== undefined
-    ? refuse("VALIDATION_ERROR", "A perpetual license does not expire: leave out duration_days.", "duration_days")
+/** A term would end a perpetual license, and only such a license has maintenance. */
+const refuseUselessTerm = ({ duration_days, license_type, maintenance_days }: Policy) => {
+  if (license_type === "perpetual" && duration_days !== undefined)
+    return refuse("VALIDATION_ERROR", "A perpetual license does not expire: leave out duration_days.", "duration_days")
+  return license_type !== "perpetual" && maintenance_days !== undefined
+    ? refuse(
+        "VALIDATION_ERROR",
+        "Only a perpetual license has maintenance: leave out maintenance_days.",
+        "maintenance_days"
+      )
     : Effect.void
+}
 
 const refuseUnfitTrial = ({ duration_days, license_type, public_trial }: Policy) => {
   if (!public_trial) return Effect.void

@@ -43,7 +43,8 @@ const rules = {
   max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 }),
   allow_transfer: Schema.Boolean.annotate({ description: "False = licenses cannot change owners.", default: true }),
   duration_starts: DurationStart.annotate({
-    description: "When the days of duration_days begin. The first activation may also be a floating checkout.",
+    description:
+      "When the days of duration_days and maintenance_days begin. The first activation may also be a floating checkout.",
     default: "creation"
   }),
   reminder_days: Schema.Array(Int32(1, 365))
@@ -64,6 +65,10 @@ const optional = {
   max_container_instances: Int32(0).annotate({
     description:
       "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
+  }),
+  maintenance_days: TermDays.annotate({
+    description:
+      "Days of maintenance of a perpetual license that is created without maintenance_expires_at; absent = it has no such end."
   }),
   duration_days: TermDays.annotate({
     description: "Days after which a license expires that is created without expires_at; absent = it has no such term."
@@ -121,6 +126,12 @@ export const PolicyUpdate = Schema.Struct({
     Schema.NullOr(optional.duration_days).annotate({
       description:
         "Days after which a license expires that is created without expires_at; null removes the term. Not for perpetual licenses."
+    })
+  ),
+  maintenance_days: Schema.optionalKey(
+    Schema.NullOr(optional.maintenance_days).annotate({
+      description:
+        "Days of maintenance of a license that is created without maintenance_expires_at; null removes them. Only for perpetual licenses."
     })
   ),
   metadata: Schema.optionalKey(Metadata)

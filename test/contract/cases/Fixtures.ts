@@ -93,6 +93,14 @@ export class Fixtures extends Context.Service<
         }
       })
 
+      /** A license of another policy, with an end of maintenance. */
+      const makePerpetual = Effect.fnUntraced(function* (catalog: Fixture) {
+        const perpetual = { license_type: "perpetual", duration_days: undefined }
+        const policy_id = idOf(yield* create("createPolicy", catalog, perpetual))
+        const dates = { expires_at: undefined, maintenance_expires_at: "2031-01-31T12:00:00Z" }
+        return idOf(yield* create("createLicense", catalog, { policy_id, ...dates }))
+      })
+
       const makeLicense = Effect.fnUntraced(function* (catalog: Fixture) {
         const { license, license_key } = yield* data<{ license: Identified; license_key: string }>("createLicense", {
           body: { ...(bodyOf(operationOf("createLicense"), catalog) as object), order_id: catalog.ids["orders"] }
@@ -114,7 +122,7 @@ export class Fixtures extends Context.Service<
         })
         return {
           ...catalog,
-          ids: { ...catalog.ids, licenses: id, devices: device_id },
+          ids: { ...catalog.ids, licenses: id, devices: device_id, [perpetualLicenses]: yield* makePerpetual(catalog) },
           licenseKey: license_key,
           leaseToken: lease_token
         }
@@ -158,8 +166,12 @@ const makers: { readonly [kind: string]: Maker } = {
   exports: "createReportExport"
 }
 
-const kindOf = ({ path }: Operation, kind: string): string =>
-  kind === "custom-fields" && path.startsWith("/api/v1/customers/") ? "custom-fields of customers" : kind
+const perpetualLicenses = "perpetual licenses"
+
+const kindOf = ({ id, path }: Operation, kind: string): string => {
+  if (id === "renewLicenseMaintenance") return perpetualLicenses
+  return kind === "custom-fields" && path.startsWith("/api/v1/customers/") ? "custom-fields of customers" : kind
+}
 
 /** All kinds that paths refer to, in an order in which they can be made. */
 const catalogKinds = Object.keys(makers).filter((kind) =>

@@ -44,6 +44,7 @@ export const cases: { readonly [operationId: string]: Case } = {
     "record",
     "getLicense updateLicense suspendLicense reinstateLicense revokeLicense renewLicense transferLicense"
   ),
+  ...named("record", "renewLicenseMaintenance"),
   ...named("record", "changeLicensePolicy rotateLicenseKey resetLicenseUsage diagnoseLicense listLicenseLeases"),
   ...named("record", "listLicenseFeatures assignLicenseFeature removeLicenseFeature"),
   ...named("record", "listDevices getDevice resetDevice blacklistDevice unblacklistDevice"),

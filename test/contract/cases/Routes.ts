@@ -76,6 +76,7 @@ export const routes: { readonly [route: string]: string } = {
   "POST /api/v1/licenses/{id}/reinstate": "license:write",
   "POST /api/v1/licenses/{id}/revoke": "license:write",
   "POST /api/v1/licenses/{id}/renew": "license:write",
+  "POST /api/v1/licenses/{id}/maintenance": "license:write",
   "POST /api/v1/licenses/{id}/transfer": "license:write",
   "POST /api/v1/licenses/{id}/policy": "license:write",
   "POST /api/v1/licenses/{id}/usage/reset": "license:write",

@@ -3,8 +3,9 @@ import { Schema } from "effect"
 import * as fc from "fast-check"
 import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import { type RenewCommand, renew } from "../../../src/licensing/changes/Renewal.ts"
-import { LicenseRenew, type LicenseStatus } from "../../../src/licensing/model/License.ts"
+import type { LicenseStatus } from "../../../src/licensing/model/License.ts"
 import type { LinkRecord } from "../../../src/licensing/model/LicenseRecords.ts"
+import { LicenseRenew } from "../../../src/licensing/model/RenewalRequests.ts"
 import { pendingTermEndsAt } from "../../../src/licensing/rules/Terms.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/rules/LicenseRules.ts"
@@ -124,7 +125,7 @@ describe("renew", () => {
     for (const status of ["active", "suspended", "expired"] as const) {
       const rows = rowsIn({ status, expires_at: license_type === "perpetual" ? undefined : past }, { license_type })
       const { refused } = refusedWith("LICENSE_NOT_RENEWABLE", rows, renew, { extend_by_days: 1 })
-      assert.include(refused.message, license_type === "perpetual" ? "maintenance_expires_at" : "its expires_at")
+      assert.include(refused.message, license_type === "perpetual" ? "renew its maintenance" : "its expires_at")
     }
   })
 

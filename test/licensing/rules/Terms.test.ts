@@ -99,25 +99,32 @@ describe("a pending term", () => {
 })
 
 describe("the term of a new license", () => {
-  const policy = { duration_days: 30, duration_starts: "creation" } as const
+  const policy = { license_type: "time_limited", duration_days: 30, duration_starts: "creation" } as const
+  const none = { maintenance_expires_at: undefined, term_days: undefined }
 
   it.each([
-    [{}, { expires_at: noon + 30 * day, term_days: undefined }],
-    [{ starts_at: noon + day }, { expires_at: noon + 31 * day, term_days: undefined }],
-    [{ starts_at: noon - day }, { expires_at: noon + 30 * day, term_days: undefined }],
-    [{ expires_at: noon + 1 }, { expires_at: noon + 1, term_days: undefined }]
+    [{}, { expires_at: noon + 30 * day, ...none }],
+    [{ starts_at: noon + day }, { expires_at: noon + 31 * day, ...none }],
+    [{ starts_at: noon - day }, { expires_at: noon + 30 * day, ...none }],
+    [{ expires_at: noon + 1 }, { expires_at: noon + 1, ...none }]
   ])("from the creation, with %j", (given, expected) => {
     assert.deepStrictEqual(termOf(policy, given, noon), expected)
   })
 
+  it("is the maintenance of a perpetual license", () => {
+    const perpetual = { ...policy, license_type: "perpetual" } as const
+    const ends = { expires_at: undefined, maintenance_expires_at: noon + 30 * day, term_days: undefined }
+    assert.deepStrictEqual(termOf(perpetual, {}, noon), ends)
+  })
+
   it("from the first activation, or without a duration", () => {
     const later = { ...policy, duration_starts: "first_activation" } as const
-    assert.deepStrictEqual(termOf(later, {}, noon), { expires_at: undefined, term_days: 30 })
+    assert.deepStrictEqual(termOf(later, {}, noon), { ...none, expires_at: undefined, term_days: 30 })
     assert.deepStrictEqual(termOf(later, { expires_at: noon + 1 }, noon), {
-      expires_at: noon + 1,
-      term_days: undefined
+      ...none,
+      expires_at: noon + 1
     })
-    const none = { duration_starts: "creation" } as const
-    assert.deepStrictEqual(termOf(none, {}, noon), { expires_at: undefined, term_days: undefined })
+    const endless = { license_type: "time_limited", duration_starts: "creation" } as const
+    assert.deepStrictEqual(termOf(endless, {}, noon), { ...none, expires_at: undefined })
   })
 })

@@ -109,7 +109,8 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       sql<Omit<Policy, "features">>`
         SELECT id, license_type, max_activations, max_floating_users, max_container_instances, floating_timeout_minutes,
           grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days,
-          allow_vm, allow_container, max_transfers, allow_transfer, duration_days, duration_starts, not_due_before AS floor, entitlement_counter AS version FROM policies
+          allow_vm, allow_container, max_transfers, allow_transfer, duration_days, maintenance_days,
+          duration_starts, not_due_before AS floor, entitlement_counter AS version FROM policies
         WHERE product_id = 'prod_own' ORDER BY id`,
       sql<Omit<PolicyFeature, "metadata"> & { readonly policy: string; readonly id: string; readonly metadata: never }>`
         SELECT policy_id AS policy, feature_id AS id, enabled, max_consumptions AS max, expires_after_days AS days, metadata

@@ -21,10 +21,14 @@ export const limitsFor = (own: OwnLimits, policy: Policy): Limits => ({
   offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days
 })
 
+/** The days of a policy's term; those of a perpetual license are the days of its maintenance. */
+export const termDays = ({ duration_days, license_type, maintenance_days }: Policy): number | null =>
+  license_type === "perpetual" ? maintenance_days : duration_days
+
 /** When a pending term would end if it began now. The policy's days count, if it still has such a term. */
 export const termEnd = ({ license, policy, now }: Situation): number | null => {
   if (license.term === null) return null
-  const days = policy.duration_starts === "first_activation" ? policy.duration_days : null
+  const days = policy.duration_starts === "first_activation" ? termDays(policy) : null
   return now + (days ?? license.term) * dayMillis
 }
 
@@ -42,6 +46,7 @@ export const begun = (situation: Situation): { readonly used: Situation; readonl
   const expires = termEnd(situation)
   if (expires === null) return { used: situation, left: [] }
   const assignments = featuresFrom(situation.license, situation.now)
-  const license = { ...situation.license, assignments, expires, term: null, version: situation.license.version + 1 }
+  const ends = situation.policy.license_type === "perpetual" ? { maintenance: expires } : { expires }
+  const license = { ...situation.license, assignments, ...ends, term: null, version: situation.license.version + 1 }
   return { used: { ...situation, license }, left: ["license.updated"] }
 }

@@ -3,6 +3,7 @@ import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import type { DeviceCommand } from "../../../src/licensing/changes/DeviceActions.ts"
 import type { RotateKeyCommand } from "../../../src/licensing/changes/KeyRotation.ts"
+import type { MaintenanceCommand } from "../../../src/licensing/changes/MaintenanceRenewal.ts"
 import type { RenewCommand } from "../../../src/licensing/changes/Renewal.ts"
 import type { TransferCommand } from "../../../src/licensing/changes/Transfer.ts"
 import type { UpdateCommand } from "../../../src/licensing/changes/Update.ts"
@@ -104,6 +105,19 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   const assignments = featuresFrom(license, Math.max(now, license.starts ?? now))
   const after = raised({ ...license, assignments, status, expires, term: null, floor })
   return accepted(after, shown(situation, after), "license.renewed")
+}
+
+export const renewMaintenance = (situation: Situation, command: MaintenanceCommand): Answer => {
+  const { license, policy, now } = situation
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const end = license.maintenance ?? termEnd(situation)
+  if (policy.license_type !== "perpetual" || end === null) return refused(situation, "VALIDATION_ERROR")
+  const maintenance = command.maintenance_expires_at ?? Math.max(end, now) + (command.extend_by_days ?? 0) * dayMillis
+  if (maintenance <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
+  if (license.maintenance !== null && maintenance <= license.maintenance) return refused(situation, "RENEWAL_NOT_LATER")
+  const assignments = featuresFrom(license, Math.max(now, license.starts ?? now))
+  const after = raised({ ...license, assignments, maintenance, term: null })
+  return accepted(after, shown(situation, after), "license.maintenance_renewed")
 }
 
 const resettable = Object.entries(deviceTransitions.reset).flatMap(([from, to]) => (to === "reset" ? [from] : []))
@@ -209,6 +223,7 @@ const recorded = [
 export const update = (situation: Situation, command: UpdateCommand): Answer => {
   const { license, policy, now } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const isDated = [command.expires_at, command.maintenance_expires_at].some((end) => typeof end === "number")
   const edited: License = {
     ...license,
     customer_name: given(command.customer_name, license.customer_name),
@@ -220,7 +235,7 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
     max_floating_users: given(command.max_floating_users, license.max_floating_users),
     max_transfers: given(command.max_transfers, license.max_transfers),
     offline_grace_days: given(command.offline_grace_days, license.offline_grace_days),
-    term: typeof command.expires_at === "number" ? null : license.term,
+    term: isDated ? null : license.term,
     metadata: command.metadata === undefined ? license.metadata : canonicalize(command.metadata)
   }
   if (recorded.every((member) => edited[member] === license[member]))
@@ -233,7 +248,6 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   const isMoved = edited.starts !== license.starts || edited.expires !== license.expires
   const isRefused = isMoved && !(isServed(license) && isServed(edited))
   const floor = isRefused ? servedAgain(license, policy, edited.starts, now) : license.floor
-  const isDated = typeof command.expires_at === "number"
   const assignments = isDated ? featuresFrom(license, Math.max(now, edited.starts ?? now)) : license.assignments
   const moved: License = { ...edited, assignments, floor, status: isRevived ? "active" : edited.status }
   const isShown = edited.expires !== license.expires || edited.maintenance !== license.maintenance

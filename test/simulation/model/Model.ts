@@ -1,6 +1,6 @@
 /**
- * The simulator's model of a license: its parts, and how time changes it. Written from docs/API.md and
- * docs/STATES.md, not from the rules, and kept simple: a license is a few maps, a change makes a copy.
+ * The simulator's model of a license: its parts, and how time changes it. Written from docs/API.md and docs/STATES.md,
+ * not from the rules, and kept simple: a license is a few maps, a change makes a copy.
  */
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import type { OwnLimits } from "./Limits.ts"
@@ -23,6 +23,7 @@ export interface Policy {
   readonly max_transfers: number
   readonly allow_transfer: boolean
   readonly duration_days: number | null
+  readonly maintenance_days: number | null
   readonly duration_starts: string
   /** What licenses get with the policy, by feature id. */
   readonly features: ReadonlyMap<string, PolicyFeature>

@@ -1,7 +1,7 @@
 /** The expected result of moving a license to another policy. */
 import type { PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import { accepted, refused } from "./Admission.ts"
-import { featuresFrom } from "./Limits.ts"
+import { featuresFrom, termDays } from "./Limits.ts"
 import { isRevoked, shown, wrongTerms } from "./Management.ts"
 import {
   type Answer,
@@ -33,11 +33,12 @@ const datesAfter = ({ license, policy, now }: Situation, target: Policy, given: 
   if (given === undefined && target.license_type === policy.license_type) return license
   const plain = { ...license, term: null, expires: given ?? null }
   const dated = target.license_type === policy.license_type ? plain : { ...plain, maintenance: null }
-  if (given !== undefined || target.duration_days === null) return dated
+  const days = termDays(target)
+  if (given !== undefined || days === null) return dated
   const isUsed = license.activations > 0 || liveLeases(license).length > 0
-  return target.duration_starts === "first_activation" && !isUsed
-    ? { ...dated, term: target.duration_days }
-    : { ...dated, expires: Math.max(now, license.starts ?? now) + target.duration_days * dayMillis }
+  if (target.duration_starts === "first_activation" && !isUsed) return { ...dated, term: days }
+  const ends = Math.max(now, license.starts ?? now) + days * dayMillis
+  return target.license_type === "perpetual" ? { ...dated, maintenance: ends } : { ...dated, expires: ends }
 }
 
 /** The features of the new policy take the place of those that came with the old one. */

@@ -164,6 +164,10 @@ export class Clients {
           ...(random.chance(0.5) ? { extend_by_days: random.pick([1, 30]) } : { expires_at: random.pick(dates) }),
           ...(random.chance(0.2) && { order_id: random.pick(["ord_own", "ord_own", "ord_foreign", unknown]) })
         }
+      case "renew maintenance":
+        return random.chance(0.5)
+          ? { extend_by_days: random.pick([1, 30]) }
+          : { maintenance_expires_at: random.pick(dates) }
       case "transfer":
         return {
           ...(random.chance(0.6) && { customer_id: random.pick(["", "cust_a", "cust_b", "cust_a", unknown]) }),

@@ -5,6 +5,7 @@ import type { Binding } from "../../../src/licensing/model/Binding.ts"
 import { instant, json } from "../../../src/platform/postgres/driver/Parameters.ts"
 import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import { container, hardware } from "../../support/rules/Licenses.ts"
+import { termDays } from "../model/Limits.ts"
 import { customers } from "../model/Management.ts"
 import { dayMillis, type Policy } from "../model/Model.ts"
 import { foreignPolicy } from "../model/Moves.ts"
@@ -147,7 +148,8 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
   const isPerpetual = policy.license_type === "perpetual"
   const ends = random.pick([0.02, 8, 30, 365])
   const at = instant(startTime - 30 * dayMillis)
-  const isPending = policy.duration_days !== null && policy.duration_starts === "first_activation" && random.chance(0.5)
+  const days = termDays(policy)
+  const isPending = days !== null && policy.duration_starts === "first_activation" && random.chance(0.5)
   const row = {
     id,
     product_id: product,
@@ -158,8 +160,10 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
     status: "active",
     starts_at: instant(random.chance(0.1) ? startTime + 60_000 : null),
     expires_at: instant(isPerpetual || isPending ? null : startTime + ends * dayMillis),
-    maintenance_expires_at: instant(isPerpetual && random.chance(0.5) ? startTime + ends * dayMillis : null),
-    term_days: isPending ? policy.duration_days : null,
+    maintenance_expires_at: instant(
+      isPerpetual && !isPending && random.chance(0.5) ? startTime + ends * dayMillis : null
+    ),
+    term_days: isPending ? days : null,
     max_activations: random.pick([null, null, null, 0, 2]),
     max_floating_users: random.pick([null, null, null, 2]),
     metadata: json({}),

@@ -4,6 +4,7 @@ import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import { assign, unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { blacklist, reset, unblacklist } from "../../../src/licensing/changes/DeviceActions.ts"
 import { rotateKey } from "../../../src/licensing/changes/KeyRotation.ts"
+import { renewMaintenance } from "../../../src/licensing/changes/MaintenanceRenewal.ts"
 import { changePolicy } from "../../../src/licensing/changes/PolicyChange.ts"
 import { renew } from "../../../src/licensing/changes/Renewal.ts"
 import { transfer } from "../../../src/licensing/changes/Transfer.ts"
@@ -97,6 +98,7 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
   reinstate: ofLicense(Lifecycle.reinstate, Management.reinstate, shown),
   revoke: ofLicense(Lifecycle.revoke, Management.revoke, shown),
   renew: ofLicense(renew, Management.renew, shown),
+  "renew maintenance": ofLicense(renewMaintenance, Management.renewMaintenance, shown),
   transfer: ofLicense(transfer, Management.transfer, shown),
   "change policy": ofLicense(changePolicy, Moves.changePolicy, shown),
   "reset usage": ofLicense(resetUsage, Assignments.resetUsage),

@@ -29,6 +29,7 @@ export const policyEdit = (random: RandomSource) => {
     max_transfers: random.pick([0, 1, 3]),
     allow_transfer: random.chance(0.8),
     duration_days: random.pick([null, 1, 30]),
+    maintenance_days: random.pick([null, 1, 30]),
     duration_starts: random.pick(["creation", "first_activation"])
   }
   return Object.fromEntries(Object.entries(edits).filter(() => random.chance(0.2)))

@@ -22,6 +22,7 @@ const weights = {
   reinstate: 3,
   revoke: 0.5,
   renew: 3,
+  "renew maintenance": 2,
   transfer: 2,
   "change policy": 3,
   "reset usage": 4,
@@ -107,12 +108,15 @@ const policyOf = (random: RandomSource, index: number): Policy => {
   return { ...rulesOf(random), id: `pol_${index}`, license_type, ...termOf(random, license_type) }
 }
 
-const termOf = (random: RandomSource, type: string): Pick<Policy, "duration_days" | "duration_starts"> => ({
+const termOf = (random: RandomSource, type: string): Pick<Policy, TermField> => ({
+  maintenance_days: type === "perpetual" ? random.pick([null, 1, 30]) : null,
   duration_days: type === "perpetual" ? null : random.pick([null, 1, 30]),
   duration_starts: random.pick(["creation", "first_activation", "first_activation"])
 })
 
-const rulesOf = (random: RandomSource): Omit<Policy, "id" | "license_type" | "duration_days" | "duration_starts"> => ({
+type TermField = "duration_days" | "duration_starts" | "maintenance_days"
+
+const rulesOf = (random: RandomSource): Omit<Policy, "id" | "license_type" | TermField> => ({
   max_activations: random.pick([0, 1, 1, 2, 3]),
   max_floating_users: random.pick([null, 1, 1, 2, 3]),
   max_container_instances: random.pick([null, null, 0, 1, 2]),

@@ -4,6 +4,7 @@ import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import { assign, unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { blacklist, type DeviceCommand, reset, unblacklist } from "../../../src/licensing/changes/DeviceActions.ts"
 import { type RotateKeyCommand, rotateKey } from "../../../src/licensing/changes/KeyRotation.ts"
+import { type MaintenanceCommand, renewMaintenance } from "../../../src/licensing/changes/MaintenanceRenewal.ts"
 import { changePolicy, type PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import { type RenewCommand, renew } from "../../../src/licensing/changes/Renewal.ts"
 import { type TransferCommand, transfer } from "../../../src/licensing/changes/Transfer.ts"
@@ -142,6 +143,11 @@ const renewals: fc.Arbitrary<RenewCommand> = fc
   )
   .map(([end, links]) => ({ ...end, ...links }))
 
+const maintenances: fc.Arbitrary<MaintenanceCommand> = fc.oneof(
+  fc.record({ extend_by_days: fc.constantFrom(1, 30, 400) }),
+  fc.record({ maintenance_expires_at: fc.constantFrom(noon - day, noon + day, noon + 90 * day) })
+)
+
 const transfers: fc.Arbitrary<TransferCommand> = fc.record(
   {
     customer_id: fc.constantFrom("", "cust_a", "cust_b", "cust_unheard-of"),
@@ -238,6 +244,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(1, unassign, fc.record({ feature_id: fc.constantFrom("feat_api", "feat_export", "feat_unheard-of") })),
   steps(3, update, edits),
   steps(3, renew, renewals),
+  steps(2, renewMaintenance, maintenances),
   steps(3, transfer, transfers),
   steps(3, changePolicy, policyChanges),
   steps(3, resetUsage, usageResets),

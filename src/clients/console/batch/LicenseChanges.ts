@@ -1,7 +1,8 @@
 /** The changes that can be made to many licenses, and how each is taken back. */
 import { Effect, Exit, Schema } from "effect"
 import { refuse } from "../../../contract/api/Failure.ts"
-import { type License, LicenseRenew } from "../../../licensing/model/License.ts"
+import type { License } from "../../../licensing/model/License.ts"
+import { LicenseRenew } from "../../../licensing/model/RenewalRequests.ts"
 import { Client } from "../../client/Client.ts"
 import { type FieldsOf, lastDay, number } from "../parts/Fields.tsx"
 import { type Payload, send } from "../service/Service.ts"

@@ -18,6 +18,7 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   floating_timeout_minutes: number("Minutes until a silent seat is free"),
   max_container_instances: number("Container instances", { hint: "Empty: they count as devices. 0 is no limit." }),
   duration_days: number("Days of a license’s term", { hint: "Empty: each license is given its expiry." }),
+  maintenance_days: number("Days of maintenance", { hint: "Perpetual licenses only. Empty: no end by itself." }),
   duration_starts: choice("The term starts", starts),
   grace_period_days: number("Days of grace after the expiry"),
   validation_interval_minutes: number("Minutes between two validations"),

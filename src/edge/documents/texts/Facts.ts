@@ -34,7 +34,7 @@ const repeating: Lines = [
   `- 429 RATE_LIMITED and 503 NOT_READY have the header \`Retry-After\`: seconds to wait before the same request is sent again, ${retryAfter} unless more is known.`,
   `- Limits per minute, unless the operator sets others: ${ratesDefault.runtime} runtime requests of a license from one address, ${ratesDefault.activation} activations of a license, ${ratesDefault.management} management requests of a token, ${ratesDefault.failures} failed credentials of an address.`,
   `- Repeat runtime operations freely: a consumption counts once per \`event_id\`, an activation once per device. They ignore \`Idempotency-Key\`.`,
-  `- Management POST, PUT, PATCH and DELETE take \`Idempotency-Key\` (1 to ${idempotencyKeyMax} characters; required by renewLicense). The first response is stored for ${hours(retentionMillis)}, that of a renewal permanently. The same request with the same key gets it again, byte for byte, with the header \`${replayedHeader}: true\`, and nothing is done twice.`,
+  `- Management POST, PUT, PATCH and DELETE take \`Idempotency-Key\` (1 to ${idempotencyKeyMax} characters; required by renewLicense and renewLicenseMaintenance). The first response is stored for ${hours(retentionMillis)}, that of a renewal permanently. The same request with the same key gets it again, byte for byte, with the header \`${replayedHeader}: true\`, and nothing is done twice.`,
   "- The same key with another body is 422 IDEMPOTENCY_KEY_REUSED; while the first request runs, 409 IDEMPOTENCY_IN_PROGRESS. Responses with 401, 429 and 5xx are not stored: repeat those with the same key.",
   ""
 ]

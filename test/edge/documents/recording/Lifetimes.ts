@@ -48,8 +48,24 @@ export const lifetimes = Effect.fnUntraced(function* ({ exporting, product }: Kn
     yield* send("consumeLicense", { authorization, body: { fingerprint, feature_code: "export", event_id, amount } })
   }
   yield* send("checkoutFloatingLicense", { authorization, body: { fingerprint: "compiler-room-2" } })
+  yield* maintained(product)
   // To the missed heartbeat, the feature's end, the three notices, the grace period and the end.
   for (const days of [2, 19, 3, 4, 2, 2, 7]) yield* passDays(days)
+})
+
+/** A perpetual license, whose maintenance was sold for a month. */
+const maintained = Effect.fnUntraced(function* (product: string) {
+  const { record, send } = yield* Recorder
+  const desktop = yield* send("createPolicy", {
+    params: { id: product },
+    body: { name: "Desktop", code: "desktop", license_type: "perpetual", maintenance_days: 1, reminder_days: [7] }
+  })
+  const { license } = yield* send<WithKey>("createLicense", { body: { product_id: product, policy_id: desktop.id } })
+  yield* record("renewLicenseMaintenance", {
+    params: { id: license.id },
+    headers: { "idempotency-key": "maintenance-2030-02" },
+    body: { extend_by_days: 29 }
+  })
 })
 
 /** Deliveries to a receiver that is gone, and a new signing key. */
