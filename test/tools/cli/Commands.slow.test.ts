@@ -138,7 +138,7 @@ layer(Subject, { timeout: 60_000 })("Commands that fail", (it) => {
           runCommand({ ...settings, LICENSING_MASTER_KEY_NEXT: key }, "master-key", "rotate")
         assertOneLine(
           yield* runCommand(settings, "master-key", "rotate"),
-          /^LICENSING_MASTER_KEY_NEXT must be set to the new key/
+          /^Set LICENSING_MASTER_KEY_NEXT to a new key/
         )
         assertOneLine(
           yield* next(Redacted.value(masterKey)),
