@@ -142,7 +142,7 @@ layer(Subject, { timeout: 60_000 })("Commands that fail", (it) => {
         )
         assertOneLine(
           yield* next(Redacted.value(masterKey)),
-          /^LICENSING_MASTER_KEY_NEXT is the key that is used already/
+          /^LICENSING_MASTER_KEY_NEXT is the current key/
         )
       }),
     minute
