@@ -278,6 +278,8 @@ CREATE TABLE licenses (
   max_transfers integer,
   offline_grace_days integer,
   term_days integer,
+  maintenance_told_for timestamp with time zone,
+  maintenance_told_days smallint,
   CONSTRAINT licenses_pkey PRIMARY KEY (id),
   CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
   CONSTRAINT licenses_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(id),
@@ -296,6 +298,11 @@ CREATE INDEX licenses_expiry ON licenses USING btree (expires_at, id) WHERE (exp
 CREATE INDEX licenses_expiry_page ON licenses USING btree (COALESCE(expires_at, 'infinity'::timestamp with time zone), id);
 CREATE INDEX licenses_heartbeat ON licenses USING btree (((policy_id || ''::text)), COALESCE(heartbeat_from, created_at));
 CREATE INDEX licenses_last4_page ON licenses USING btree (license_key_last4, created_at DESC, id DESC);
+CREATE INDEX licenses_maintenance_notice ON licenses USING btree (policy_id, (
+CASE
+    WHEN (maintenance_told_for = maintenance_expires_at) THEN (maintenance_told_days)::integer
+    ELSE 366
+END), maintenance_expires_at) WHERE (maintenance_expires_at IS NOT NULL);
 CREATE INDEX licenses_maintenance_page ON licenses USING btree (COALESCE(maintenance_expires_at, 'infinity'::timestamp with time zone), id);
 CREATE INDEX licenses_metadata ON licenses USING gin (metadata jsonb_path_ops) WITH (fastupdate=off) WHERE (metadata <> '{}'::jsonb);
 CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);

@@ -36,6 +36,9 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.revoked": "A license was revoked permanently.",
   "license.renewed": "A license's expiry was extended.",
   "license.maintenance_renewed": "A perpetual license's maintenance was extended.",
+  "license.maintenance_expiring":
+    "A perpetual license's maintenance ends in at most one of its policy's reminder_days: once for each, for the same end.",
+  "license.maintenance_expired": "A perpetual license's maintenance ended. The license itself stays valid.",
   "license.transferred": "A license got another owner, or its devices were reset by a transfer.",
   "license.policy_changed": "A license was moved to another policy.",
   "license.key_rotated": "A license got a new key; the old key is no longer valid.",

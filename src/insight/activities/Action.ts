@@ -47,6 +47,8 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "license.revoked": succeeded("license.revoke"),
   "license.renewed": succeeded("license.renew"),
   "license.maintenance_renewed": succeeded("license.renew_maintenance"),
+  "license.maintenance_expiring": { action: "license.announce_maintenance_end" },
+  "license.maintenance_expired": { action: "license.end_maintenance" },
   "license.transferred": succeeded("license.transfer"),
   "license.policy_changed": succeeded("license.change_policy"),
   "license.key_rotated": succeeded("license.rotate_key"),

@@ -27,6 +27,8 @@ export const eventTypes = [
   "license.revoked",
   "license.renewed",
   "license.maintenance_renewed",
+  "license.maintenance_expiring",
+  "license.maintenance_expired",
   "license.transferred",
   "license.policy_changed",
   "license.key_rotated",

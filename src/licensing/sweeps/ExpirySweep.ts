@@ -1,5 +1,5 @@
 /**
- * Stores the changes by the clock for unused licenses: grace, expiry, and the notices before expiry. It uses the functions of
+ * Stores the changes by the clock for unused licenses: grace, expiry, and the notices before expiry and of maintenance. It uses the functions of
  * `Lifecycle.settle` for many licenses at once. A sweep skips locked licenses: their actors write the same changes.
  */
 import { Context, Effect, Layer } from "effect"
@@ -15,6 +15,7 @@ import { clockLag } from "../rows/LicenseRows.ts"
 import { statusEvents } from "../rules/ClockEvents.ts"
 import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
+import { maintenanceNotices } from "./MaintenanceNotices.ts"
 import { makePasses } from "./SweepBatches.ts"
 
 /** More days than those of any reminder: means "no notice yet". */
@@ -56,7 +57,7 @@ export class ExpirySweep extends Context.Service<
         write: (rows, now) => writeNotices(sql, rows, now),
         eventsOf: notices
       })
-      const pass = Effect.andThen(move, giveNotices)
+      const pass = Effect.all([move, giveNotices, passOf(maintenanceNotices(sql))], { discard: true })
       return ExpirySweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "ExpirySweep.pass")) })
     })
   )

@@ -46,7 +46,7 @@ const windowSize = 5 * batchSize
 const restPerWork = 1.7
 
 /** A change by the clock, for very many licenses. */
-interface SweepTask<Row> {
+export interface SweepTask<Row> {
   /** Rows that may be due, at most `limit`; with `lock`, only free ones, which it locks. */
   readonly select: (now: number, limit: number, lock: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
   readonly isDue: (row: Row, now: number) => boolean

@@ -50,7 +50,8 @@ const rules = {
   reminder_days: Schema.Array(Int32(1, 365))
     .check(Schema.isMaxLength(5), Schema.isUnique({ expected: "each number once" }))
     .annotate({
-      description: "The days before a license's expiry at which license.expiring is recorded; [] = never.",
+      description:
+        "The days before a license's expiry, or the end of its maintenance, at which that is announced by an event; [] = never.",
       default: [7, 3, 1]
     }),
   public_trial: Schema.Boolean.annotate({

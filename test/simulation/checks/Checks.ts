@@ -152,10 +152,13 @@ export class Memory {
   /** Each notice ahead of expiry is given once, until the license is edited. */
   private checkNotices({ events }: Stored): void {
     for (const { metadata, resource, type } of events) {
-      if (["license.updated", "license.renewed", "license.policy_changed"].includes(type)) this.notices.delete(resource)
-      if (type !== "license.expiring") continue
+      if (
+        ["license.updated", "license.renewed", "license.maintenance_renewed", "license.policy_changed"].includes(type)
+      )
+        this.notices.delete(resource)
+      if (type !== "license.expiring" && !type.startsWith("license.maintenance_expir")) continue
       const given = this.notices.get(resource) ?? []
-      const notice = `${metadata["days_before"]} days before ${metadata["expires_at"]}`
+      const notice = `${metadata["days_before"]} days before ${metadata["expires_at"] ?? metadata["maintenance_expires_at"]}`
       if (given.includes(notice)) violation(`the notice ${notice} of ${resource} was given twice`)
       this.notices.set(resource, [...given, notice])
     }

@@ -87,7 +87,7 @@ export class Replay {
 
   /** A transition by time: it must have been due, and occurs once. */
   private moveOn(event: StoredEvent): void {
-    if (event.type === "license.expiring") return
+    if (event.type === "license.expiring" || event.type.startsWith("license.maintenance_expir")) return
     const subject = event.type === "license.feature_expired" ? event.metadata["feature_id"] : event.resource
     const next: Array<License> = []
     for (const { license, policy, now } of this.situations(this.current, [event.at], event.sequence)) {

@@ -161,7 +161,6 @@ export const clockStatus = (license: License, policy: Policy, now: number): stri
 
 const stages = ["active", "grace_period", "expired"]
 
-/** The earlier one of two stages. */
 const earlier = (one: string, other: string): string => (stages.indexOf(one) < stages.indexOf(other) ? one : other)
 
 /** A stage that was recorded stays, unless its end is now more than a minute away: nodes' clocks differ by less. */

@@ -47,7 +47,7 @@ const changeTriggers = `
     before jsonb := CASE TG_OP WHEN 'INSERT' THEN '{}' ELSE to_jsonb(OLD) END;
     after jsonb := CASE TG_OP WHEN 'DELETE' THEN '{}' ELSE to_jsonb(NEW) END;
     ignored text[] := ARRAY['revision', 'updated_at', 'last_seen_at', 'last_validated_at', 'due_at', 'offline_expires_at', 'heartbeat_at',
-      'sweep_at', 'expiring_for', 'expiring_days'];
+      'sweep_at', 'expiring_for', 'expiring_days', 'maintenance_told_for', 'maintenance_told_days'];
     license text := CASE TG_TABLE_NAME WHEN 'licenses' THEN after->>'id'
       ELSE coalesce(after->>'license_id', before->>'license_id') END;
   BEGIN

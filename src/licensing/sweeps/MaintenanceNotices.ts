@@ -1,0 +1,93 @@
+/**
+ * Announces the end of maintenance at the policy's reminder_days, and records it: each once for a license and an end, in
+ * every state of the license. A revoked license gets no events, but is marked, so that it is not found again.
+ */
+import type { SqlClient } from "effect/sql"
+import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
+import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
+import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
+import type { LicenseRecord } from "../model/LicenseRecords.ts"
+import { licenseEvent } from "../rules/LicenseCommand.ts"
+import type { SweepTask } from "./SweepBatches.ts"
+
+interface Maintained extends Pick<LicenseRecord, "id" | "revision" | "status" | "created_at"> {
+  readonly ends: number
+  /** The days of the last notice for this end; 366 before the first. */
+  readonly told: number
+  /** The policy's reminder_days, and 0 for the end itself. */
+  readonly days: ReadonlyArray<number>
+}
+
+/** As in the index. */
+const told = "(CASE WHEN l.maintenance_told_for = l.maintenance_expires_at THEN l.maintenance_told_days ELSE 366 END)"
+
+export const maintenanceNotices = (sql: SqlClient.SqlClient): SweepTask<Maintained> => ({
+  select: (now, limit, lock) => sql<Maintained>`
+    WITH due AS MATERIALIZED (${noticesDue(sql, now, limit)})
+    SELECT l.id, l.revision, l.status, l.created_at, l.maintenance_expires_at AS ends, ${sql.literal(told)} AS told,
+      p.reminder_days || 0 AS days
+    FROM due JOIN licenses l ON l.id = due.id JOIN policies p ON p.id = l.policy_id
+    WHERE l.maintenance_expires_at IS NOT NULL
+    ${sql.literal(lock ? "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED" : "")}`,
+  isDue: (row, now) => reached(row, now) < row.told,
+  write: (rows, now) => write(sql, rows, now),
+  eventsOf: notices
+})
+
+/** The days of the latest due notice. */
+const reached = ({ days, ends }: Maintained, now: number): number =>
+  Math.min(366, ...days.filter((before) => ends - before * dayMillis <= now))
+
+/** For each policy the index tells which notices were given last; each is followed by the next one of the policy. */
+const noticesDue = (sql: SqlClient.SqlClient, now: number, limit: number) => {
+  const [stored, ofPolicy] = [sql.literal(told), sql`l.policy_id = p.id AND l.maintenance_expires_at IS NOT NULL`]
+  return sql`
+    SELECT due.id FROM policies p CROSS JOIN LATERAL (
+      WITH RECURSIVE given (told) AS (
+        SELECT min(${stored}) FROM licenses l WHERE ${ofPolicy}
+        UNION ALL
+        SELECT (SELECT min(${stored}) FROM licenses l WHERE ${ofPolicy} AND ${stored} > given.told)
+        FROM given WHERE given.told IS NOT NULL
+      )
+      SELECT given.told, max(days) AS days FROM given CROSS JOIN unnest(p.reminder_days || 0) AS days
+      WHERE days < given.told GROUP BY given.told
+    ) AS step CROSS JOIN LATERAL (
+      SELECT l.id FROM licenses l
+      WHERE ${ofPolicy} AND ${stored} = step.told
+        AND l.maintenance_expires_at <= ${instant(now)} + make_interval(hours => 24 * step.days) LIMIT ${limit}
+    ) AS due WHERE p.license_type = 'perpetual' LIMIT ${limit}`
+}
+
+/** In the order of the ids, as the Journal writes. Raises no revision, because no decision depends on notices. */
+const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, now: number) => {
+  const rows = unordered.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  return sql`
+    WITH written AS (
+      UPDATE licenses l SET maintenance_told_for = l.maintenance_expires_at, maintenance_told_days = decided.days
+      FROM (
+        SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
+          unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision,
+          unnest(${columns.int4(rows.map((row) => row.told))}) AS told,
+          unnest(${columns.int4(rows.map((row) => reached(row, now)))}) AS days
+      ) AS decided, LATERAL (
+        SELECT ctid AS address FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
+      ) AS target
+      WHERE l.ctid = target.address AND l.revision = decided.revision AND ${sql.literal(told)} = decided.told
+      RETURNING l.id
+    )
+    SELECT demand((SELECT count(*) FROM written) = ${rows.length}, ${concurrentChange}, 'a license was changed meanwhile')`
+}
+
+/** The latest due notice, and earlier ones that an outage delayed; after the end only the end. */
+const notices = (row: Maintained, now: number): ReadonlyArray<NewEvent> => {
+  if (row.status === "revoked") return []
+  const latest = reached(row, now)
+  const maintenance_expires_at = formatTimestamp(row.ends)
+  if (latest === 0) return [licenseEvent("license.maintenance_expired", row.id, { maintenance_expires_at })]
+  return row.days
+    .filter((days) => days >= latest && days < row.told)
+    .filter((days) => days === latest || row.ends - days * dayMillis >= row.created_at)
+    .toSorted((a, b) => b - a)
+    .map((days_before) => licenseEvent("license.maintenance_expiring", row.id, { days_before, maintenance_expires_at }))
+}
