@@ -35,6 +35,9 @@ export const maintenanceNotices = (sql: SqlClient.SqlClient): SweepTask<Maintain
   eventsOf: notices
 })
 
+/** An end that is longer ago is no news: of licenses that were imported, or are older than these notices. */
+const newsMillis = 30 * dayMillis
+
 /** The days of the latest due notice. */
 const reached = ({ days, ends }: Maintained, now: number): number =>
   Math.min(366, ...days.filter((before) => ends - before * dayMillis <= now))
@@ -81,7 +84,7 @@ const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, n
 
 /** The latest due notice, and earlier ones that an outage delayed; after the end only the end. */
 const notices = (row: Maintained, now: number): ReadonlyArray<NewEvent> => {
-  if (row.status === "revoked") return []
+  if (row.status === "revoked" || now - row.ends > newsMillis) return []
   const latest = reached(row, now)
   const maintenance_expires_at = formatTimestamp(row.ends)
   if (latest === 0) return [licenseEvent("license.maintenance_expired", row.id, { maintenance_expires_at })]

@@ -23,7 +23,8 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         const { nodes, sweeps } = yield* twoNodes
         const { license } = yield* storeOne(perpetual(10))
         const { license: gone } = yield* storeOne(perpetual(10))
-        const { license: late } = yield* storeOne(perpetual(-400))
+        const { license: late } = yield* storeOne(perpetual(-20))
+        const { license: old } = yield* storeOne(perpetual(-400))
         yield* nodes[0].ask(gone, revoke, undefined)
         yield* nodes[0].ask(license, suspend, undefined)
         const toldOf = (id: string) =>
@@ -41,6 +42,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         })
         assert.deepStrictEqual(yield* passAfter(2), [])
         assert.deepStrictEqual(yield* toldOf(late), ["expired"])
+        assert.deepStrictEqual(yield* toldOf(old), [])
         assert.deepStrictEqual(yield* passAfter(1), ["expiring 7"])
         assert.deepStrictEqual(yield* passAfter(6), ["expiring 7", "expiring 3", "expiring 1"])
         const ended = ["expiring 7", "expiring 3", "expiring 1", "expired"]

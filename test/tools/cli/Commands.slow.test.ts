@@ -140,10 +140,7 @@ layer(Subject, { timeout: 60_000 })("Commands that fail", (it) => {
           yield* runCommand(settings, "master-key", "rotate"),
           /^Set LICENSING_MASTER_KEY_NEXT to a new key/
         )
-        assertOneLine(
-          yield* next(Redacted.value(masterKey)),
-          /^LICENSING_MASTER_KEY_NEXT is the current key/
-        )
+        assertOneLine(yield* next(Redacted.value(masterKey)), /^LICENSING_MASTER_KEY_NEXT is the current key/)
       }),
     minute
   )
