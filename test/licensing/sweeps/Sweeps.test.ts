@@ -70,7 +70,7 @@ const readEvents = Effect.fnUntraced(function* (ids: ReadonlyArray<string>, afte
   const sql = yield* SqlClient.SqlClient
   return yield* sql<Recorded>`
     SELECT sequence, event_type, resource_id, actor_type || ' ' || actor_id AS actor, created_at, metadata FROM events
-    WHERE sequence > ${after} AND event_type <> 'license.expiring'
+    WHERE sequence > ${after} AND event_type NOT IN ('license.expiring', 'license.maintenance_expiring', 'license.maintenance_expired')
       AND (resource_id = ANY(${columns.text(ids)}) OR metadata ->> 'license_id' = ANY(${columns.text(ids)})) ORDER BY sequence`
 })
 
@@ -184,7 +184,7 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
       const orders = yield* sql<{ order: string; count: number }>`
         SELECT "order", count(*) AS count FROM (
           SELECT string_agg(event_type, ' ' ORDER BY sequence) AS order FROM events
-          WHERE resource_id LIKE 'lic_outage_%' AND event_type NOT IN ('license.expiring', 'license.feature_expired') GROUP BY resource_id
+          WHERE resource_id LIKE 'lic_outage_%' AND event_type NOT IN ('license.expiring', 'license.feature_expired', 'license.maintenance_expired') GROUP BY resource_id
         ) AS told GROUP BY 1 ORDER BY 1`
       assert.deepStrictEqual(
         orders.map(({ order }) => order),

@@ -1,6 +1,6 @@
 /** The fields of a policy, new or not. */
 import { LicenseType } from "../../../vendor/policies/Policy.ts"
-import { choice, choicesOf, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { choice, choicesOf, type FieldsOf, flag, number, numbers, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import type { Payload } from "../service/Service.ts"
 
@@ -20,6 +20,9 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   duration_days: number("Days of a license’s term", { hint: "Empty: each license is given its expiry." }),
   maintenance_days: number("Days of maintenance", { hint: "Perpetual licenses only. Empty: no end by itself." }),
   duration_starts: choice("The term starts", starts),
+  reminder_days: numbers("Days of reminders", {
+    hint: "At most 5, such as 30, 7, 1: so long before a license or its maintenance ends, an event tells. Empty: none."
+  }),
   grace_period_days: number("Days of grace after the expiry"),
   validation_interval_minutes: number("Minutes between two validations"),
   require_heartbeat: flag("A device that stops validating loses its slot"),

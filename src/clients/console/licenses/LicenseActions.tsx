@@ -105,6 +105,27 @@ const restoreExpiry = ({ expires_at, id }: License, after: License) => {
   return back === undefined ? Promise.resolve(Exit.void) : back()
 }
 
+type MaintenanceRenewal = Payload<"renewLicenseMaintenance">
+
+const maintenance: FieldsOf<MaintenanceRenewal> = {
+  extend_by_days: number("Days to add", { hint: "They count from the last day, or from today if it has passed." }),
+  maintenance_expires_at: lastDay("Or until the end of", { hint: "Give either days or a date." })
+}
+
+/** Of a license that has updates for a time. */
+export const RenewMaintenance = ({ license: { id, maintenance_expires_at } }: Props) =>
+  maintenance_expires_at === undefined ? null : (
+    <Action
+      label="Renew maintenance"
+      primary
+      title="Renew the maintenance"
+      effect="The license may use versions that are released until a later day. It works without them, too."
+      fields={maintenance}
+      initial={{ extend_by_days: 365 }}
+      run={(payload: MaintenanceRenewal) => change("renewLicenseMaintenance", { params: { id }, payload })}
+    />
+  )
+
 export const RotateKey = ({ license: { id } }: Props) => (
   <Action
     label="New key"

@@ -15,7 +15,7 @@ import { now } from "../service/Service.ts"
 import { Devices } from "./Devices.tsx"
 import { Diagnosis } from "./Diagnosis.tsx"
 import { Features } from "./Features.tsx"
-import { Extend, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
+import { Extend, RenewMaintenance, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
 import { ChangeLimits, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
 import { Seats } from "./Seats.tsx"
 import { Timeline } from "./Timeline.tsx"
@@ -49,6 +49,7 @@ const Screen = ({ license }: { readonly license: License }) => {
       >
         {mayChange && <EditLicense license={license} />}
         {mayChange && <Extend license={license} />}
+        {mayChange && <RenewMaintenance license={license} />}
       </Heading>
       <div className="split">
         <div>

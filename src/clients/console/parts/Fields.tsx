@@ -88,6 +88,19 @@ export const integer = (label: string, options?: Options): Field<number> => ({
   ...options
 })
 
+/** Whole numbers with commas between them; an empty text is an empty list. */
+export const numbers = (label: string, options?: Options): Field<ReadonlyArray<number>> => ({
+  label,
+  control: { kind: "input", type: "text" },
+  read: numbersIn,
+  write: (values) => [values.join(", ")],
+  check: (texts) =>
+    numbersIn(texts).every(Number.isSafeInteger) ? undefined : "Give whole numbers with commas between them.",
+  ...options
+})
+
+const numbersIn = ([text = ""]: ReadonlyArray<string>) => (text.match(/[^\s,;]+/g) ?? []).map(Number)
+
 /** A day or an instant is one of the reader's zone, and says so. */
 const inZone = ({ hint, ...options }: Options = {}): Options => ({
   hint: [...(hint === undefined ? [] : [hint]), `Time zone: ${readerZone}.`].join(" "),
