@@ -9,7 +9,6 @@ import { TestServer } from "../../../support/http/TestServer.ts"
 import { atConsole, consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
 
 const minutes = 5 * 60_000
-const day = 86_400_000
 
 let people = 0
 
@@ -68,45 +67,6 @@ layer(layerErasing, { timeout: minutes })("At the console", (it) => {
         })
         const license = yield* now
         assert.deepStrictEqual([license.status, license.expires_at], ["active", expires_at])
-      }),
-    minutes
-  )
-
-  it.effect(
-    "a policy's reminders are changed, and maintenance is renewed",
-    ({ skip }) =>
-      Effect.gen(function* () {
-        const { client } = yield* TestServer
-        const product = yield* client.products.create({ payload: { name: "P", code: "maintained" } })
-        const { id: policy_id } = yield* client.policies.create({
-          params: { id: product.id },
-          payload: { name: "P", code: "maintained", license_type: "perpetual" }
-        })
-        const maintenance_expires_at = Date.now() + 30 * day
-        const { license } = yield* client.licenses.create({
-          payload: { product_id: product.id, policy_id, customer_name: "Ida", maintenance_expires_at }
-        })
-        yield* withPerson(skip, async (person) => {
-          await person.opens(`/policies/${policy_id}`, "P")
-          await person.sees("7, 3, 1 days before")
-          await person.click("Edit")
-          await person.fill("Days of reminders", "30, soon")
-          await person.press("Enter")
-          await person.sees(/whole numbers with commas/)
-          await person.fill("Days of reminders", "30, 5")
-          await person.press("Enter")
-          await person.isDone()
-          await person.sees("30, 5 days before")
-          await person.opens(`/licenses/${license.id}`, "Ida")
-          await person.click("Renew maintenance")
-          assert.deepStrictEqual(await person.violations(), [])
-          await person.click("Renew maintenance")
-          await person.isDone()
-        })
-        const policy = yield* client.policies.get({ params: { id: policy_id } })
-        assert.deepStrictEqual(policy.reminder_days, [30, 5])
-        const renewed = yield* client.licenses.get({ params: { id: license.id } })
-        assert.strictEqual(renewed.maintenance_expires_at, maintenance_expires_at + 365 * day)
       }),
     minutes
   )

@@ -1,11 +1,13 @@
 /** What people rely on while they edit: links that name one record, and undo. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { atConsole, consoleLayer, type Person } from "../browser/Browser.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { atConsole, consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
 import { prepare } from "../browser/Meanwhile.ts"
 import { withOrder } from "../browser/Purchase.ts"
 
 const minutes = 5 * 60_000
+const day = 86_400_000
 
 const dialog = (person: Person) => person.page.locator("dialog[open]")
 
@@ -164,4 +166,43 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     assert.strictEqual(await person.page.getByRole("button", { name: "Undo" }).count(), 0)
     assert.strictEqual((await values())[must.id], "first")
   })
+
+  it.effect(
+    "a policy's reminders are changed, and maintenance is renewed",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const product = yield* client.products.create({ payload: { name: "P", code: "maintained" } })
+        const { id: policy_id } = yield* client.policies.create({
+          params: { id: product.id },
+          payload: { name: "P", code: "maintained", license_type: "perpetual" }
+        })
+        const maintenance_expires_at = Date.now() + 30 * day
+        const { license } = yield* client.licenses.create({
+          payload: { product_id: product.id, policy_id, customer_name: "Ida", maintenance_expires_at }
+        })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/policies/${policy_id}`, "P")
+          await person.sees("7, 3, 1 days before")
+          await person.click("Edit")
+          await person.fill("Days of reminders", "30, soon")
+          await person.press("Enter")
+          await person.sees(/whole numbers with commas/)
+          await person.fill("Days of reminders", "30, 5")
+          await person.press("Enter")
+          await person.isDone()
+          await person.sees("30, 5 days before")
+          await person.opens(`/licenses/${license.id}`, "Ida")
+          await person.click("Renew maintenance")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Renew maintenance")
+          await person.isDone()
+        })
+        const policy = yield* client.policies.get({ params: { id: policy_id } })
+        assert.deepStrictEqual(policy.reminder_days, [30, 5])
+        const renewed = yield* client.licenses.get({ params: { id: license.id } })
+        assert.strictEqual(renewed.maintenance_expires_at, maintenance_expires_at + 365 * day)
+      }),
+    minutes
+  )
 })
