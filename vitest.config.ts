@@ -1,7 +1,23 @@
+import { readFileSync, statfsSync } from "node:fs"
 import { defineConfig } from "vitest/config"
 
 /** `npm test` runs the quick tests, `npm run test:slow` the slow ones: what starts processes, and long runs. */
 const slow = "test/**/*.slow.test.ts"
+
+/** Linux's folder in memory, if 6 GiB are left and programs may be started from it. */
+const memoryFolder = () => {
+  try {
+    const options = /^\S+ \/dev\/shm tmpfs (\S+)/m.exec(readFileSync("/proc/mounts", "utf8"))?.[1] ?? "noexec"
+    const { bavail, bsize } = statfsSync("/dev/shm")
+    return options.includes("noexec") || bavail * bsize < 6 * 1024 ** 3 ? undefined : "/dev/shm"
+  } catch {
+    return undefined
+  }
+}
+
+// Hundreds of databases of 700 files are created and dropped: each takes 0.03 s in memory, 0.5 s on a disk.
+const folder = process.env.TMPDIR ?? memoryFolder()
+if (folder !== undefined) process.env.TMPDIR = folder
 
 export default defineConfig({
   test: {

@@ -20,8 +20,9 @@ const createDatabase = (template: () => string) =>
     const name = `licensing_test_${Hex.random(12)}`
     const server = new URL(inject("database").url)
     const admin = yield* openSession(Redacted.make(server.href))
-    yield* Effect.acquireRelease(admin.values(`CREATE DATABASE ${name} TEMPLATE ${template()}`), () =>
-      admin.values(`DROP DATABASE ${name} WITH (FORCE)`).pipe(Effect.orDie)
+    yield* Effect.acquireRelease(
+      admin.values(`CREATE DATABASE ${name} TEMPLATE ${template()} STRATEGY FILE_COPY`),
+      () => admin.values(`DROP DATABASE ${name} WITH (FORCE)`).pipe(Effect.orDie)
     )
     server.pathname = name
     return { url: Redacted.make(server.href) }
