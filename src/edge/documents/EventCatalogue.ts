@@ -40,7 +40,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
     "A perpetual license's maintenance ends in at most one of its policy's reminder_days: once for each, for the same end.",
   "license.maintenance_expired": "A perpetual license's maintenance ended. The license itself stays valid.",
   "license.transferred": "A license got another owner, or its devices were reset by a transfer.",
-  "license.policy_changed": "A license was moved to another policy.",
+  "license.policy_changed": "A license was moved to another policy, or got what its policy has now.",
   "license.key_rotated": "A license got a new key; the old key is no longer valid.",
   "license.feature_assigned": "A feature was assigned to a license, or its assignment was changed.",
   "license.feature_removed": "A feature was removed from a license.",

@@ -1,7 +1,7 @@
 /** The features that a license gets from its policy, at its creation and when it moves to another policy. */
 
 import { dayMillis } from "../../contract/api/Timestamp.ts"
-import type { changesOf } from "../../ledger/events/Changes.ts"
+import { changesOf } from "../../ledger/events/Changes.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
 import type { Assignment, LedgerEntry, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
@@ -34,6 +34,32 @@ export const grantedFeature = (
   updated_at: now
 })
 
+/**
+ * A feature that came with the policy, as the policy has it now; undefined if that is what the license has. An expiry that is set
+ * stays, unless the policy has no days for the feature any more.
+ */
+const appliedFeature = (
+  feature: PolicyFeatureRecord,
+  before: Assignment,
+  termBegins: number | undefined,
+  now: number
+): Assignment | undefined => {
+  const granted = grantedFeature(feature, before, termBegins, now)
+  const { expires_at, expiry_recorded } = before
+  const after =
+    expires_at === undefined || feature.expires_after_days === undefined
+      ? granted
+      : { ...granted, expires_at, expires_after_days: undefined, expiry_recorded }
+  const differing = changesOf(before, after, [
+    "enabled",
+    "max_consumptions",
+    "expires_at",
+    "expires_after_days",
+    "metadata"
+  ])
+  return Object.keys(differing).length === 0 ? undefined : after
+}
+
 /** The changes that a move makes to the features of a license. */
 interface MovedFeatures {
   readonly assignments: ReadonlyArray<Assignment>
@@ -46,8 +72,8 @@ interface MovedFeatures {
 
 /**
  * The new policy's features replace those that came with the old one; features assigned by hand stay. With `keep`, only
- * missing features are added. A move to the same policy changes no feature. If the move begins the license's term, the
- * pending days of the remaining features begin, too.
+ * missing features are added. A move to the same policy gives the license what the policy has now. If the move begins the
+ * license's term, the pending days of the remaining features begin, too.
  */
 export const featuresAfterMove = (
   view: LicenseView,
@@ -57,13 +83,15 @@ export const featuresAfterMove = (
   now: number
 ): MovedFeatures => {
   const begun = termBegins === undefined ? [] : begunFeatures(view, termBegins, now)
-  if (policy.id === view.policy.id) {
-    return { assignments: begun.map(({ after }) => after), removed: [], ledger: [], changes: changesTo(begun) }
-  }
+  const isSame = policy.id === view.policy.id
   const granted = features.flatMap((feature) => {
     const before = view.assignmentById(feature.feature_id)
-    const isKept = before !== undefined && (keep || !before.from_policy)
-    return isKept ? [] : [{ before, after: grantedFeature(feature, before, termBegins, now) }]
+    if (before !== undefined && (keep || !before.from_policy)) return []
+    const after =
+      isSame && before !== undefined
+        ? appliedFeature(feature, before, termBegins, now)
+        : grantedFeature(feature, before, termBegins, now)
+    return after === undefined ? [] : [{ before, after }]
   })
   const comes = new Set(features.map(({ feature_id }) => feature_id))
   const goes = ({ feature_id, from_policy }: Assignment) => from_policy && !comes.has(feature_id)

@@ -1,6 +1,6 @@
 /**
- * Moves a license to another policy of its product (docs/API.md, "Change of policy"). Devices and leases stay, and no
- * heartbeat is due earlier than promised.
+ * Moves a license to another policy of its product, or applies the one that it has (docs/API.md, "Change of policy"). Devices and
+ * leases stay, and no heartbeat is due earlier than promised.
  */
 import { unknownId } from "../../contract/api/Failure.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
@@ -51,7 +51,9 @@ export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChan
       ...changesOf(view.policy, target.policy, ["license_type"]),
       ...features.changes
     }
-    if (Object.keys(changes).length === 0 && moved.term_days === view.license.term_days) return accept({}, snapshot)
+    // Metadata of features is in no event.
+    const isSame = Object.keys(changes).length === 0 && features.assignments.length === 0
+    if (isSame && moved.term_days === view.license.term_days) return accept({}, snapshot)
     return accept(
       {
         license: {

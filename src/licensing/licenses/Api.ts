@@ -86,7 +86,7 @@ const ownershipAndUsage = [
       id: "changeLicensePolicy",
       summary: "Move a license to another policy",
       description:
-        "The policy must be one of the license's product. Devices and leases stay; those beyond a lower limit stay until they end. A policy of another license type needs what creating a license with it needs. The new policy's features replace those that came with the old one; features assigned by hand stay.",
+        "The policy must be one of the license's product. Devices and leases stay; those beyond a lower limit stay until they end. A policy of another license type needs what creating a license with it needs. The new policy's features replace those that came with the old one; features assigned by hand stay. The policy that the license has is applied to it: the license gets the features that the policy has now.",
       scopes: ["license:write"]
     })
   ),

@@ -11,10 +11,10 @@ import { allowed, perform, refusedWith } from "../../support/rules/LicenseRules.
 import {
   activationOf,
   assignmentOf,
+  coming,
   day,
   deviceOf,
   dueAfter,
-  featureOf,
   hardware,
   leaseOf,
   minute,
@@ -23,15 +23,6 @@ import {
   type RowsInput,
   rowsOf
 } from "../../support/rules/Licenses.ts"
-
-const coming = (code: string, given: Partial<TargetPolicy["features"][number]> = {}) => ({
-  feature_id: `feat_${code}`,
-  feature_code: code,
-  feature_name: featureOf(code).name,
-  enabled: true,
-  metadata: {},
-  ...given
-})
 
 const policyWith = (policy: Partial<PolicyRecord>) => rowsOf({ policy: { id: "pol_2", ...policy } }).policy
 

@@ -1,4 +1,5 @@
-/** The expected result of moving a license to another policy. */
+/** The expected result of moving a license to another policy, or to the one that it has. */
+import { isDeepStrictEqual } from "node:util"
 import type { PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import { accepted, refused } from "./Admission.ts"
 import { featuresFrom, termDays } from "./Limits.ts"
@@ -41,8 +42,12 @@ const datesAfter = ({ license, policy, now }: Situation, target: Policy, given: 
   return target.license_type === "perpetual" ? { ...dated, maintenance: ends } : { ...dated, expires: ends }
 }
 
-/** The features of the new policy take the place of those that came with the old one. */
-const featuresAfter = ({ license, now }: Situation, target: Policy, keep: boolean, dated: License) => {
+/**
+ * The features of the new policy take the place of those that came with the old one. If it is the same policy, what the license has
+ * keeps its date, and is only changed where the policy says something else.
+ */
+const featuresAfter = ({ license, now, policy }: Situation, target: Policy, keep: boolean, dated: License) => {
+  const isSame = target.id === policy.id
   const begins = dated.term === null ? Math.max(now, dated.starts ?? now) : null
   const assignments = new Map(begins === null ? license.assignments : featuresFrom(license, begins))
   const ledger: Array<Entry> = []
@@ -50,9 +55,12 @@ const featuresAfter = ({ license, now }: Situation, target: Policy, keep: boolea
     const before = license.assignments.get(feature)
     if (before !== undefined && (keep || !before.granted)) continue
     const used = before?.used ?? 0
-    const expires = days === null || begins === null ? null : begins + days * dayMillis
-    const waiting = begins === null ? days : null
-    const granted: Assignment = { enabled, max, used, expires, waiting, recorded: false, granted: true, metadata }
+    const isDated = isSame && days !== null && (before?.expires ?? null) !== null
+    const expires = isDated ? before!.expires : days === null || begins === null ? null : begins + days * dayMillis
+    const waiting = begins === null && !isDated ? days : null
+    const recorded = isDated && before!.recorded
+    const granted: Assignment = { enabled, max, used, expires, waiting, recorded, granted: true, metadata }
+    if (isSame && before !== undefined && isDeepStrictEqual({ ...before, recorded }, granted)) continue
     assignments.set(feature, granted)
     if (before !== undefined && before.max !== max)
       ledger.push({ feature, action: "set_limit", amount: max ?? 0, balance: used, max })
@@ -62,7 +70,10 @@ const featuresAfter = ({ license, now }: Situation, target: Policy, keep: boolea
     assignments.delete(feature)
     if (used > 0) ledger.push({ feature, action: "reset", amount: -used, balance: 0, max: null })
   }
-  return { assignments, ledger }
+  const isChanged =
+    assignments.size !== license.assignments.size ||
+    Array.from(assignments).some(([feature, one]) => license.assignments.get(feature) !== one)
+  return { assignments, ledger, isChanged }
 }
 
 /** No device is due before it was promised, and heartbeats that are switched on count from now. */
@@ -85,11 +96,9 @@ export const changePolicy = (situation: Situation, command: PolicyChangeCommand)
   const wrong = wrongTerms(target.license_type, dated)
   if (wrong !== undefined) return refused(situation, wrong)
   if (command.expires_at !== undefined && command.expires_at <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
-  const isSame = target.id === policy.id
-  if (isSame && dated.expires === license.expires) return accepted(license, shown(situation, license))
-  const { assignments, ledger } = isSame
-    ? { assignments: featuresFrom(license, Math.max(now, dated.starts ?? now)), ledger: [] }
-    : featuresAfter(situation, target, command.keep_features === true, dated)
+  const { assignments, isChanged, ledger } = featuresAfter(situation, target, command.keep_features === true, dated)
+  if (target.id === policy.id && dated.expires === license.expires && !isChanged)
+    return accepted(license, shown(situation, license))
   const moved: License = {
     ...dated,
     policy: target.id,

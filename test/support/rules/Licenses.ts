@@ -139,6 +139,16 @@ export const productCode = "editor"
 export const featureOf = (code: string, given: Partial<FeatureRecord> = {}): FeatureRecord =>
   frozen({ id: `feat_${code}`, product_id: licenseDefaults.product_id, code, name: `The feature ${code}`, ...given })
 
+/** A feature of a policy. */
+export const coming = (code: string, given: Partial<TargetPolicy["features"][number]> = {}) => ({
+  feature_id: `feat_${code}`,
+  feature_code: code,
+  feature_name: featureOf(code).name,
+  enabled: true,
+  metadata: {},
+  ...given
+})
+
 export const assignmentOf = (code: string, given: Partial<Assignment> = {}): Assignment =>
   frozen({
     feature_id: `feat_${code}`,

@@ -85,3 +85,13 @@ const ChangePolicyAction = (props: { readonly id: string; readonly policy: strin
     />
   )
 }
+
+/** The move to the policy that the license has. */
+export const ApplyPolicy = ({ license: { id, policy_id } }: Props) => (
+  <Action
+    label="Apply policy"
+    title="Apply the policy"
+    effect="The license gets the features and quotas that its policy has now, and loses those that the policy lost. What was set by hand stays, and so do counts."
+    run={() => change("changeLicensePolicy", { params: { id }, payload: { policy_id } })}
+  />
+)

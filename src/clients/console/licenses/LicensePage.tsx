@@ -16,7 +16,7 @@ import { Devices } from "./Devices.tsx"
 import { Diagnosis } from "./Diagnosis.tsx"
 import { Features } from "./Features.tsx"
 import { Extend, RenewMaintenance, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
-import { ChangeLimits, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
+import { ApplyPolicy, ChangeLimits, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
 import { Seats } from "./Seats.tsx"
 import { Timeline } from "./Timeline.tsx"
 
@@ -98,7 +98,18 @@ const OrderOf = ({ id }: { readonly id: string }) => (
 const About = ({ license, mayChange }: { readonly license: License; readonly mayChange: boolean }) => {
   const may = useMay()
   return (
-    <Section id="about" title="About" actions={mayChange && <ChangePolicy license={license} />}>
+    <Section
+      id="about"
+      title="About"
+      actions={
+        mayChange && (
+          <>
+            <ApplyPolicy license={license} />
+            <ChangePolicy license={license} />
+          </>
+        )
+      }
+    >
       <Facts
         of={[
           ["E-mail", license.customer_email ?? "–"],

@@ -205,4 +205,34 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       }),
     minutes
   )
+
+  it.effect(
+    "a policy's new feature reaches a license that it is applied to",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const product = yield* client.products.create({ payload: { name: "P", code: "applied" } })
+        const { id: policy_id } = yield* client.policies.create({
+          params: { id: product.id },
+          payload: { name: "P", code: "applied", license_type: "perpetual" }
+        })
+        const { license } = yield* client.licenses.create({
+          payload: { product_id: product.id, policy_id, customer_name: "Jo" }
+        })
+        const feature = yield* client.features.create({
+          params: { id: product.id },
+          payload: { name: "Night mode", code: "night-mode" }
+        })
+        yield* client.policies.setFeature({ params: { id: policy_id, feature_id: feature.id }, payload: {} })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${license.id}`, "Jo")
+          await person.click("Apply policy")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Apply policy")
+          await person.isDone()
+          await person.sees("Night mode")
+        })
+      }),
+    minutes
+  )
 })

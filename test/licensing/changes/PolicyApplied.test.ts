@@ -1,0 +1,73 @@
+/** A move to the policy that a license has gives it what the policy has now. */
+import { assert, describe, it } from "@effect/vitest"
+import { changePolicy, type PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
+import type { Assignment, TargetPolicy } from "../../../src/licensing/model/LicenseRecords.ts"
+import { allowed } from "../../support/rules/LicenseRules.ts"
+import { assignmentOf, coming, day, noon, rowsOf } from "../../support/rules/Licenses.ts"
+
+describe("a move to the policy that the license has", () => {
+  const came = { from_policy: true }
+  const applied = (
+    features: TargetPolicy["features"],
+    assignments: ReadonlyArray<Assignment>,
+    command: Partial<PolicyChangeCommand> = {}
+  ) => {
+    const start = rowsOf({ assignments })
+    const rows = rowsOf({ assignments, targets: [{ policy: start.policy, product_id: "prod_1", features }] })
+    const moved = allowed(rows, changePolicy, { policy_id: "pol_1", ...command })
+    // Once more changes nothing.
+    const { changes } = allowed(moved.after, changePolicy, { policy_id: "pol_1", ...command })
+    assert.deepStrictEqual(changes, {})
+    return moved
+  }
+
+  it("assigns what the policy gained, changes what it changed, and removes what it lost", () => {
+    const { after } = applied(
+      [
+        coming("gained", { max_consumptions: 9 }),
+        coming("changed", { max_consumptions: 5, enabled: false, expires_after_days: 3 }),
+        coming("noted", { metadata: { note: "new" } }),
+        coming("own", { max_consumptions: 1 })
+      ],
+      [
+        assignmentOf("changed", { ...came, max_consumptions: 10, total_consumptions: 7, expires_at: noon + day }),
+        assignmentOf("noted", { ...came }),
+        assignmentOf("lost", { ...came }),
+        assignmentOf("own", { max_consumptions: 50 })
+      ]
+    )
+    const has = Object.fromEntries(after.assignments.map((one) => [one.feature_code, one]))
+    assert.hasAllKeys(has, ["gained", "changed", "noted", "own"])
+    assert.deepInclude(has["gained"], { max_consumptions: 9, from_policy: true, total_consumptions: 0 })
+    const changed = { max_consumptions: 5, enabled: false, total_consumptions: 7, expires_at: noon + day }
+    assert.deepInclude(has["changed"], changed)
+    assert.deepInclude(has["noted"], { metadata: { note: "new" } })
+    assert.deepInclude(has["own"], { max_consumptions: 50, from_policy: false })
+    assert.hasAllKeys(after.events.at(-1)?.metadata["changes"], [
+      "features.gained",
+      "features.changed",
+      "features.lost"
+    ])
+  })
+
+  it("ends and begins expiries as the policy has days for a feature or not", () => {
+    const { after } = applied(
+      [coming("ends"), coming("begins", { expires_after_days: 2 })],
+      [assignmentOf("ends", { ...came, expires_at: noon + day }), assignmentOf("begins", { ...came })]
+    )
+    const expiries = Object.fromEntries(after.assignments.map((one) => [one.feature_code, one.expires_at]))
+    assert.deepStrictEqual(expiries, { ends: undefined, begins: noon + 2 * day })
+  })
+
+  it("only adds with keep_features", () => {
+    const { after } = applied(
+      [coming("gained"), coming("changed", { max_consumptions: 5 })],
+      [assignmentOf("changed", { ...came }), assignmentOf("lost", { ...came })],
+      { keep_features: true }
+    )
+    assert.sameMembers(
+      after.assignments.map(({ feature_code, max_consumptions }) => `${feature_code} ${max_consumptions}`),
+      ["gained undefined", "changed undefined", "lost undefined"]
+    )
+  })
+})
