@@ -38,7 +38,8 @@ export const drain = Effect.fnUntraced(function* ({ keepsIdle, open, seconds, se
 
 /**
  * When a server closes, the system resets connections that wait to be accepted. So the backlog is first set to 0: new
- * clients are refused, and the server accepts the waiting connections, one per turn of the event loop.
+ * clients are refused, and the server accepts the waiting connections, one per turn of the event loop. Linux still lets one
+ * wait: that one is reset if it comes between the last look and the close.
  */
 const stopAccepting = Effect.fnUntraced(function* (server: Server) {
   refuseNewConnections(server)

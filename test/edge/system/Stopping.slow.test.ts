@@ -71,7 +71,8 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 120_000 })("A pro
           yield* Deferred.await(many)
           yield* program.stop
           yield* Fiber.join(clients)
-          assert.strictEqual(asked.lost, 0, `of ${asked.answered} answered`)
+          // Linux lets one new connection wait although the backlog is 0; it is reset if it comes just before the close.
+          assert.isAtMost(asked.lost, keeps ? 0 : 1, `of ${asked.answered} answered`)
         }
       }).pipe(Effect.scoped)
     )

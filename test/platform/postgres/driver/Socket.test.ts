@@ -50,16 +50,16 @@ it.live("gives up on a server that accepts a connection and sends nothing", () =
 
 it.live("gives up on a silent server behind TLS too, and not on one that answers", () =>
   Effect.gen(function* () {
-    const encrypted = (target: Parameters<typeof connector>[0]) =>
-      connect({ socket: connector(target, 100)(), ca: certificate, servername: "localhost" })
+    const encrypted = (target: Parameters<typeof connector>[0], silenceMillis: number) =>
+      connect({ socket: connector(target, silenceMillis)(), ca: certificate, servername: "localhost" })
     const silentServer = yield* startServer((socket) => void socket.write("greeting"), true)
-    assert.strictEqual(yield* endOf(encrypted(silentServer)), "The server stopped answering")
+    assert.strictEqual(yield* endOf(encrypted(silentServer, 100)), "The server stopped answering")
     const answeringServer = yield* startServer((socket) => {
       socket.write("greeting")
       // Idle for longer than the silence limit.
-      socket.once("data", () => socket.write("answer", () => setTimeout(() => socket.destroy(), 300)))
+      socket.once("data", () => socket.write("answer", () => setTimeout(() => socket.destroy(), 1_500)))
     }, true)
-    assert.strictEqual(yield* endOf(encrypted(answeringServer)), "closed")
+    assert.strictEqual(yield* endOf(encrypted(answeringServer, 1_000)), "closed")
   }).pipe(Effect.scoped)
 )
 
