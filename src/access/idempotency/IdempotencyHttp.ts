@@ -66,7 +66,7 @@ export const layer = Layer.effect(
     const once = Effect.fnUntraced(function* (handler: Handler, endpoint: HttpApiEndpoint.Top, key: string) {
       const now = yield* Clock.currentTimeMillis
       const isPermanent = Context.get(endpoint.annotations, KeyRequired)
-      const scope = yield* scopeOf(key, isPermanent)
+      const scope = yield* scopeOf(key, isPermanent ? verbOf(endpoint) : undefined)
       const [lock] = yield* sql<{ readonly acquired: boolean; readonly mark: number | null }>`
         SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)},
           (SELECT changes FROM erasure_progress) AS mark`
@@ -211,14 +211,17 @@ const statusOf = (ast: SchemaAST.AST): number =>
   SchemaAST.resolveAt<number>("httpApiStatus")(ast) ?? Number(ast.context?.annotations?.["httpApiStatus"] ?? 200)
 
 /** The scope of a key: credential, method and path. For a renewal the verb and the license alone, so that all credentials share the key. */
-const scopeOf = Effect.fnUntraced(function* (key: string, ofLicense: boolean) {
+const scopeOf = Effect.fnUntraced(function* (key: string, verb: string | undefined) {
   const { method, url } = yield* HttpServerRequest.HttpServerRequest
   const { params } = yield* HttpRouter.RouteContext
   const { actor_id, actor_type } = yield* CurrentActor
-  const verb = url.split("?", 1)[0]!.endsWith("/renew") ? "renew" : "maintenance"
-  const scope = ofLicense ? [verb, params["id"], key] : [actor_type, actor_id, method, url.split("?", 1)[0], key]
+  const scope =
+    verb === undefined ? [actor_type, actor_id, method, url.split("?", 1)[0], key] : [verb, params["id"], key]
   return sha256(JSON.stringify(scope))
 })
+
+/** The end of its path, such as `renew`. */
+const verbOf = ({ path }: HttpApiEndpoint.Top): string => path.slice(path.lastIndexOf("/") + 1)
 
 const lockOf = (scope: Uint8Array): string => Buffer.from(scope).readBigInt64BE(0).toString()
 

@@ -3,6 +3,7 @@
  * in the future, otherwise to now. A pending maintenance begins with the renewal. The end never moves to an earlier date.
  */
 import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
+import { changesOf } from "../../ledger/events/Changes.ts"
 import { type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
 import type { LicenseMaintenance } from "../model/RenewalRequests.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
@@ -51,10 +52,7 @@ export const renewMaintenance: Rule<MaintenanceCommand, LicenseSnapshot, Mainten
         assignments: begun.map(({ after }) => after),
         events: [
           licenseEvent("license.maintenance_renewed", license.id, {
-            maintenance_expires_at: {
-              old: stored === undefined ? null : formatTimestamp(stored),
-              new: formatTimestamp(maintenance_expires_at)
-            },
+            ...changesOf({ maintenance_expires_at: stored }, { maintenance_expires_at }, ["maintenance_expires_at"]),
             ...changesOfBegun(begun),
             ...paidFor(command, links)
           })

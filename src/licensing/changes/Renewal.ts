@@ -5,10 +5,11 @@
  * license's links stay.
  */
 import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
+import { changesOf } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseStatus } from "../model/License.ts"
-import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
+import { type LicenseRecord, type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
 import type { LicenseRenew } from "../model/RenewalRequests.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt } from "../rules/Lifecycle.ts"
@@ -118,10 +119,7 @@ const renewedEvent = (
   features: NewEvent["metadata"]
 ): NewEvent => {
   return licenseEvent("license.renewed", license.id, {
-    expires_at: {
-      old: license.expires_at === undefined ? null : formatTimestamp(license.expires_at),
-      new: formatTimestamp(to.expires_at)
-    },
+    ...changesOf<Pick<LicenseRecord, "expires_at">>(license, to, ["expires_at"]),
     ...(to.from === to.status ? undefined : { status: { old: to.from, new: to.status } }),
     ...features,
     ...paidFor(command, links)

@@ -15,7 +15,7 @@ import {
 import { limitNames } from "../model/Limits.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
-import { begunFeatures, changesOfBegun, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
+import { begunFeatures, changesOfBegun, hasEnd, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { editedLinks, refuseErasing } from "./Linkage.ts"
 
@@ -92,8 +92,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
 /** A given end replaces a pending term. */
 const editedBy = (license: LicenseRecord, edit: Edit): LicenseRecord => {
   const edited = patched<LicenseRecord>(license, edit)
-  const isPending = edited.expires_at === undefined && edited.maintenance_expires_at === undefined
-  return isPending ? edited : { ...edited, term_days: undefined }
+  return hasEnd(edited) ? { ...edited, term_days: undefined } : edited
 }
 
 /** The license becomes active if its expiry moves into the future. All other states are set by the clock. */

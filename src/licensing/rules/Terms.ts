@@ -58,7 +58,7 @@ type Ends = Pick<Terms, "expires_at" | "maintenance_expires_at">
 const endField = ({ license_type }: Pick<PolicyRecord, "license_type">) =>
   license_type === "perpetual" ? "maintenance_expires_at" : "expires_at"
 
-const hasEnd = ({ expires_at, maintenance_expires_at }: Ends): boolean =>
+export const hasEnd = ({ expires_at, maintenance_expires_at }: Ends): boolean =>
   expires_at !== undefined || maintenance_expires_at !== undefined
 
 /**

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
+import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
@@ -16,21 +16,13 @@ import { statusEvents } from "../rules/ClockEvents.ts"
 import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { maintenanceNotices } from "./MaintenanceNotices.ts"
-import { makePasses } from "./SweepBatches.ts"
+import { dueDays, noNotice, type Reminded, reachedDays } from "./Reminders.ts"
+import { byId, lockClause, makePasses } from "./SweepBatches.ts"
 
-/** More days than those of any reminder: means "no notice yet". */
-const noNotice = 366
 type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number; readonly policy_revision: number }
 
-interface Expiring extends Pick<LicenseRecord, "id" | "revision"> {
-  readonly expires_at: number
-  readonly created_at: number
-  /** The days of the last notice given for this expiry date. */
-  readonly last_notice_days: number
-  /** Days before expiry with a notice, by the license's policy. */
-  readonly reminder_days: ReadonlyArray<number>
-}
+interface Expiring extends Pick<LicenseRecord, "id" | "revision">, Reminded {}
 
 export class ExpirySweep extends Context.Service<
   ExpirySweep,
@@ -53,7 +45,7 @@ export class ExpirySweep extends Context.Service<
       })
       const giveNotices = passOf<Expiring>({
         select: (now, limit, lock) => selectNoticesDue(sql, now, limit, lock),
-        isDue: (row, now) => row.expires_at > now && reachedDays(row, now) < row.last_notice_days,
+        isDue: (row, now) => row.ends > now && reachedDays(row, now) < row.told,
         write: (rows, now) => writeNotices(sql, rows, now),
         eventsOf: notices
       })
@@ -79,9 +71,6 @@ const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: nu
       ${inState("expired", sql`> ${graceBefore} + ${lag}`)}
     ) AS due LIMIT ${limit}`
 }
-
-/** Locks the licenses `l` in the order of their ids, as the Journal does, and skips locked ones. */
-const lockClause = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
 
 const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<DueLicense>`
   WITH due AS MATERIALIZED (${outdatedLicenses(sql, nowMillis, limit)})
@@ -123,9 +112,6 @@ const writeLicenses = (
 
 const allWritten = (sql: SqlClient.SqlClient, rows: ReadonlyArray<unknown>) => sql`
   (SELECT count(*) FROM written) = ${rows.length} AND (SELECT count(*) FROM restated) = ${rows.length}`
-
-const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> =>
-  rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 /**
  * Writes the states, ends the leases that were live at the end of access, and releases the devices that were active
@@ -171,10 +157,6 @@ const writeMoves = (
       ), ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
-/** The days of the latest due notice. */
-const reachedDays = ({ expires_at, reminder_days }: Expiring, now: number): number =>
-  Math.min(noNotice, ...reminder_days.filter((days) => expires_at - days * dayMillis <= now))
-
 /**
  * Active licenses with a due notice later than the last one. For each policy the index tells which notices were given
  * last, whatever its reminder_days were at that time; each is followed by the next of today's reminder_days. In the
@@ -204,8 +186,8 @@ const lastNoticeSql = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_d
 
 const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<Expiring>`
   WITH due AS MATERIALIZED (${noticesDue(sql, nowMillis, limit)})
-  SELECT l.id, l.expires_at, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS last_notice_days,
-    p.reminder_days
+  SELECT l.id, l.expires_at AS ends, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS told,
+    p.reminder_days AS days
   FROM due JOIN licenses l ON l.id = due.license_id JOIN policies p ON p.id = l.policy_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
   ${sql.literal(lock ? lockClause : "")}`
 
@@ -214,29 +196,19 @@ const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expirin
   const rows = byId(unordered)
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
     unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
-    unnest(${columns.int4(rows.map((row) => row.last_notice_days))}) AS last_notice_days,
+    unnest(${columns.int4(rows.map((row) => row.told))}) AS told,
     unnest(${columns.int4(rows.map((row) => reachedDays(row, now)))}) AS days`
   return sql`
     WITH ${writeLicenses(
       sql,
       decided,
-      sql`${sql.literal(lastNoticeSql)} = decided.last_notice_days`,
+      sql`${sql.literal(lastNoticeSql)} = decided.told`,
       sql`expiring_for = l.expires_at, expiring_days = decided.days`
     )}
     SELECT demand(${allWritten(sql, rows)}, ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
-/**
- * The due notices since the last one: always the latest, and earlier ones if the license existed at their time. So an
- * outage loses no notice, and a trial of two days does not get three at once.
- */
-const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
-  const reached = reachedDays(row, now)
-  return row.reminder_days
-    .filter((days) => days >= reached && days < row.last_notice_days)
-    .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
-    .toSorted((a, b) => b - a)
-    .map((days) =>
-      licenseEvent("license.expiring", row.id, { days_before: days, expires_at: formatTimestamp(row.expires_at) })
-    )
-}
+const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> =>
+  dueDays(row, now).map((days_before) =>
+    licenseEvent("license.expiring", row.id, { days_before, expires_at: formatTimestamp(row.ends) })
+  )

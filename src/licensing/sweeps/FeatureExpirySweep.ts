@@ -12,7 +12,7 @@ import { expiryIsDue } from "../rows/FeatureExpirySql.ts"
 import type { LicenseOwned } from "../rows/LicenseRows.ts"
 import { featureExpiredEvent } from "../rules/ClockEvents.ts"
 import { recordsExpiries } from "../rules/Lifecycle.ts"
-import { idsOf, lockLicenses, makePasses } from "./SweepBatches.ts"
+import { byId, idsOf, lockLicenses, makePasses } from "./SweepBatches.ts"
 
 /** Features of one license in one batch; the others follow in the next one. */
 const featuresMax = 200
@@ -80,7 +80,7 @@ const writeExpiries = (
   revision: number,
   now: number
 ) => {
-  const rows = unordered.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const rows = byId(unordered)
   const features = rows.flatMap(({ features, id }) => features.map((feature) => ({ ...feature, license_id: id })))
   return sql`
     WITH written AS (

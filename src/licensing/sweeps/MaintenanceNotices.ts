@@ -9,18 +9,14 @@ import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseRecord } from "../model/LicenseRecords.ts"
 import { licenseEvent } from "../rules/LicenseCommand.ts"
-import type { SweepTask } from "./SweepBatches.ts"
+import { dueDays, noNotice, type Reminded, reachedDays } from "./Reminders.ts"
+import { byId, lockClause, type SweepTask } from "./SweepBatches.ts"
 
-interface Maintained extends Pick<LicenseRecord, "id" | "revision" | "status" | "created_at"> {
-  readonly ends: number
-  /** The days of the last notice for this end; 366 before the first. */
-  readonly told: number
-  /** The policy's reminder_days, and 0 for the end itself. */
-  readonly days: ReadonlyArray<number>
-}
+/** Its `days` are the policy's reminder_days, and 0 for the end itself. */
+interface Maintained extends Pick<LicenseRecord, "id" | "revision" | "status">, Reminded {}
 
 /** As in the index. */
-const told = "(CASE WHEN l.maintenance_told_for = l.maintenance_expires_at THEN l.maintenance_told_days ELSE 366 END)"
+const told = `(CASE WHEN l.maintenance_told_for = l.maintenance_expires_at THEN l.maintenance_told_days ELSE ${noNotice} END)`
 
 export const maintenanceNotices = (sql: SqlClient.SqlClient): SweepTask<Maintained> => ({
   select: (now, limit, lock) => sql<Maintained>`
@@ -29,18 +25,14 @@ export const maintenanceNotices = (sql: SqlClient.SqlClient): SweepTask<Maintain
       p.reminder_days || 0 AS days
     FROM due JOIN licenses l ON l.id = due.id JOIN policies p ON p.id = l.policy_id
     WHERE l.maintenance_expires_at IS NOT NULL
-    ${sql.literal(lock ? "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED" : "")}`,
-  isDue: (row, now) => reached(row, now) < row.told,
+    ${sql.literal(lock ? lockClause : "")}`,
+  isDue: (row, now) => reachedDays(row, now) < row.told,
   write: (rows, now) => write(sql, rows, now),
   eventsOf: notices
 })
 
 /** An end that is longer ago is no news: of licenses that were imported, or are older than these notices. */
 const newsMillis = 30 * dayMillis
-
-/** The days of the latest due notice. */
-const reached = ({ days, ends }: Maintained, now: number): number =>
-  Math.min(366, ...days.filter((before) => ends - before * dayMillis <= now))
 
 /** For each policy the index tells which notices were given last; each is followed by the next one of the policy. */
 const noticesDue = (sql: SqlClient.SqlClient, now: number, limit: number) => {
@@ -64,7 +56,7 @@ const noticesDue = (sql: SqlClient.SqlClient, now: number, limit: number) => {
 
 /** In the order of the ids, as the Journal writes. Raises no revision, because no decision depends on notices. */
 const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, now: number) => {
-  const rows = unordered.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const rows = byId(unordered)
   return sql`
     WITH written AS (
       UPDATE licenses l SET maintenance_told_for = l.maintenance_expires_at, maintenance_told_days = decided.days
@@ -72,7 +64,7 @@ const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, n
         SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
           unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision,
           unnest(${columns.int4(rows.map((row) => row.told))}) AS told,
-          unnest(${columns.int4(rows.map((row) => reached(row, now)))}) AS days
+          unnest(${columns.int4(rows.map((row) => reachedDays(row, now)))}) AS days
       ) AS decided, LATERAL (
         SELECT ctid AS address FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
       ) AS target
@@ -82,15 +74,13 @@ const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, n
     SELECT demand((SELECT count(*) FROM written) = ${rows.length}, ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
-/** The latest due notice, and earlier ones that an outage delayed; after the end only the end. */
+/** Those that are due; after the end only the end. */
 const notices = (row: Maintained, now: number): ReadonlyArray<NewEvent> => {
   if (row.status === "revoked" || now - row.ends > newsMillis) return []
-  const latest = reached(row, now)
   const maintenance_expires_at = formatTimestamp(row.ends)
-  if (latest === 0) return [licenseEvent("license.maintenance_expired", row.id, { maintenance_expires_at })]
-  return row.days
-    .filter((days) => days >= latest && days < row.told)
-    .filter((days) => days === latest || row.ends - days * dayMillis >= row.created_at)
-    .toSorted((a, b) => b - a)
-    .map((days_before) => licenseEvent("license.maintenance_expiring", row.id, { days_before, maintenance_expires_at }))
+  return reachedDays(row, now) === 0
+    ? [licenseEvent("license.maintenance_expired", row.id, { maintenance_expires_at })]
+    : dueDays(row, now).map((days_before) =>
+        licenseEvent("license.maintenance_expiring", row.id, { days_before, maintenance_expires_at })
+      )
 }

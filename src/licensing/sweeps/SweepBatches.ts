@@ -20,6 +20,12 @@ export const lockLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   return rows.map(({ id }) => id)
 })
 
+/** Locks the licenses `l` in the order of their ids, as the Journal does, and skips locked ones. */
+export const lockClause = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
+
+export const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> =>
+  rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
 export const idsOf = Effect.fnUntraced(function* (query: Statement.Statement<{ readonly id: string }>) {
   return Array.from(new Set((yield* query).map(({ id }) => id)))
 })

@@ -16,6 +16,23 @@ const undo = async (person: Person) => {
   await person.sees("Undone.")
 }
 
+/** A perpetual license of Ida, with a new product and policy. */
+const issuePerpetual = Effect.fnUntraced(function* (
+  code: string,
+  given: { readonly maintenance_expires_at?: number } = {}
+) {
+  const { client } = yield* TestServer
+  const product = yield* client.products.create({ payload: { name: "P", code } })
+  const { id: policy_id } = yield* client.policies.create({
+    params: { id: product.id },
+    payload: { name: "P", code, license_type: "perpetual" }
+  })
+  const { license } = yield* client.licenses.create({
+    payload: { product_id: product.id, policy_id, customer_name: "Ida", ...given }
+  })
+  return { client, license, policy_id, product }
+})
+
 layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   const test = (name: string, ...story: Parameters<typeof withOrder>) => it.effect(name, withOrder(...story), minutes)
 
@@ -171,16 +188,8 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     "a policy's reminders are changed, and maintenance is renewed",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { client } = yield* TestServer
-        const product = yield* client.products.create({ payload: { name: "P", code: "maintained" } })
-        const { id: policy_id } = yield* client.policies.create({
-          params: { id: product.id },
-          payload: { name: "P", code: "maintained", license_type: "perpetual" }
-        })
         const maintenance_expires_at = Date.now() + 30 * day
-        const { license } = yield* client.licenses.create({
-          payload: { product_id: product.id, policy_id, customer_name: "Ida", maintenance_expires_at }
-        })
+        const { client, license, policy_id } = yield* issuePerpetual("maintained", { maintenance_expires_at })
         yield* withPerson(skip, async (person) => {
           await person.opens(`/policies/${policy_id}`, "P")
           await person.sees("7, 3, 1 days before")
@@ -210,22 +219,14 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     "a policy's new feature reaches a license that it is applied to",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { client } = yield* TestServer
-        const product = yield* client.products.create({ payload: { name: "P", code: "applied" } })
-        const { id: policy_id } = yield* client.policies.create({
-          params: { id: product.id },
-          payload: { name: "P", code: "applied", license_type: "perpetual" }
-        })
-        const { license } = yield* client.licenses.create({
-          payload: { product_id: product.id, policy_id, customer_name: "Jo" }
-        })
+        const { client, license, policy_id, product } = yield* issuePerpetual("applied")
         const feature = yield* client.features.create({
           params: { id: product.id },
           payload: { name: "Night mode", code: "night-mode" }
         })
         yield* client.policies.setFeature({ params: { id: policy_id, feature_id: feature.id }, payload: {} })
         yield* withPerson(skip, async (person) => {
-          await person.opens(`/licenses/${license.id}`, "Jo")
+          await person.opens(`/licenses/${license.id}`, "Ida")
           await person.click("Apply policy")
           assert.deepStrictEqual(await person.violations(), [])
           await person.click("Apply policy")
