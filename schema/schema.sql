@@ -854,6 +854,59 @@ CREATE TABLE webhook_delivery_counts (
 ) WITH (fillfactor=50);
 COMMENT ON TABLE webhook_delivery_counts IS 'A row is the number of deliveries of one endpoint in ten minutes, by result.';
 
+-- Bulk jobs
+
+CREATE TABLE bulk_jobs (
+  id text NOT NULL,
+  action text NOT NULL,
+  filter jsonb,
+  parameters jsonb NOT NULL,
+  dry_run boolean NOT NULL,
+  reason text,
+  status text NOT NULL,
+  matched integer NOT NULL,
+  "position" integer DEFAULT 0 NOT NULL,
+  changed integer DEFAULT 0 NOT NULL,
+  unchanged integer DEFAULT 0 NOT NULL,
+  refused integer DEFAULT 0 NOT NULL,
+  failure text,
+  product_ids text[],
+  actor_type text NOT NULL,
+  actor_id text NOT NULL,
+  request_id text NOT NULL,
+  ip_address text,
+  attempts integer DEFAULT 0 NOT NULL,
+  leased_until timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  ended_at timestamp with time zone,
+  CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id),
+  CONSTRAINT bulk_jobs_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'running'::text, 'completed'::text, 'canceled'::text, 'failed'::text])))
+) WITH (fillfactor=50);
+COMMENT ON TABLE bulk_jobs IS 'A row is a change of many licenses. Position is the number of licenses that it has gone through.';
+CREATE INDEX bulk_jobs_created ON bulk_jobs USING btree (created_at, id);
+CREATE INDEX bulk_jobs_open ON bulk_jobs USING btree (id) WHERE (status = ANY (ARRAY['pending'::text, 'running'::text]));
+
+CREATE TABLE bulk_job_parts (
+  job_id text NOT NULL,
+  start integer NOT NULL,
+  license_ids text[] NOT NULL,
+  CONSTRAINT bulk_job_parts_pkey PRIMARY KEY (job_id, start),
+  CONSTRAINT bulk_job_parts_job_id_fkey FOREIGN KEY (job_id) REFERENCES bulk_jobs(id) ON DELETE CASCADE
+);
+COMMENT ON TABLE bulk_job_parts IS 'A row is a part of the licenses that matched when the job was created, until the job has gone through them. Start is the position of the first one.';
+
+CREATE TABLE bulk_job_refusals (
+  job_id text NOT NULL,
+  license_id text NOT NULL,
+  code text NOT NULL,
+  message text NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT bulk_job_refusals_pkey PRIMARY KEY (job_id, created_at, license_id),
+  CONSTRAINT bulk_job_refusals_job_id_fkey FOREIGN KEY (job_id) REFERENCES bulk_jobs(id) ON DELETE CASCADE
+);
+COMMENT ON TABLE bulk_job_refusals IS 'A row is a license that a job could not change, and why.';
+
 -- Report exports
 
 CREATE TABLE report_exports (

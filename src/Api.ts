@@ -13,6 +13,7 @@ import { ReportsApi } from "./insight/reports/Api.ts"
 import { SearchApi } from "./insight/search/Api.ts"
 import { EventsApi } from "./ledger/events/Api.ts"
 import { WebhooksApi } from "./ledger/webhooks/Api.ts"
+import { BulkJobsApi } from "./licensing/bulk/Api.ts"
 import { DevicesApi } from "./licensing/devices/Api.ts"
 import { LicensesApi } from "./licensing/licenses/Api.ts"
 import { RuntimeApi } from "./licensing/runtime/Api.ts"
@@ -39,6 +40,7 @@ export class Api extends HttpApi.make("licensing")
   .add(ReportsApi)
   .add(WebhooksApi)
   .add(LicensesApi)
+  .add(BulkJobsApi)
   .add(SearchApi)
   .add(DevicesApi)
   .add(CommerceApi)

@@ -53,6 +53,8 @@ import { Addresses } from "./ledger/webhooks/DeliveryAddress.ts"
 import { DeliveryHealth } from "./ledger/webhooks/DeliveryHealth.ts"
 import { WebhooksHttp } from "./ledger/webhooks/Http.ts"
 import { Webhooks } from "./ledger/webhooks/Webhooks.ts"
+import { BulkJobs } from "./licensing/bulk/BulkJobs.ts"
+import { BulkJobsHttp } from "./licensing/bulk/Http.ts"
 import * as Cluster from "./licensing/cluster/Participation.ts"
 import { AllDevices } from "./licensing/devices/AllDevices.ts"
 import { Devices } from "./licensing/devices/Devices.ts"
@@ -116,6 +118,7 @@ const slices = Layer.mergeAll(
   ActivitiesHttp.pipe(Layer.provide(Activities.layer), Layer.provide(ReportsDatabase.layer)),
   ReportsHttp.pipe(Layer.provide([Reports.layer, Exports.layer]), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
+  BulkJobsHttp.pipe(Layer.provide(BulkJobs.layer)),
   LicensesHttp.pipe(
     Layer.provide([ExpandedLicenses.layer, Diagnoses.layer, Issuing.layer, Leases.layer]),
     Layer.provide([Licenses.layer, Policies.layer, Customers.layer]),

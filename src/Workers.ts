@@ -19,7 +19,12 @@ import { Addresses } from "./ledger/webhooks/DeliveryAddress.ts"
 import { DeliveryRetention } from "./ledger/webhooks/DeliveryRetention.ts"
 import { EndpointCache } from "./ledger/webhooks/EndpointCache.ts"
 import { Sender } from "./ledger/webhooks/Sender.ts"
+import { bulkWorker } from "./licensing/bulk/BulkJobs.ts"
+import { BulkWorker } from "./licensing/bulk/BulkWorker.ts"
+import { Journal } from "./licensing/engine/Journal.ts"
 import { JournalRetention } from "./licensing/engine/JournalRetention.ts"
+import { LicenseLookups } from "./licensing/lookups/LicenseLookups.ts"
+import { LicenseStore } from "./licensing/lookups/LicenseStore.ts"
 import { Validations } from "./licensing/runtime/Validations.ts"
 import { ExpirySweep } from "./licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "./licensing/sweeps/FeatureExpirySweep.ts"
@@ -44,6 +49,8 @@ const supervised = Layer.effectDiscard(
     yield* Effect.forkScoped(delivery.passWhenQueued(wake("webhook-delivery")))
     // An export requested on this node wakes the worker. The interval finds exports requested on other nodes.
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
+    // The same of bulk jobs.
+    yield* supervise({ name: bulkWorker, every: "5 seconds", pass: (yield* BulkWorker).pass })
     // A usage summary scans the ledger rows since the last pass: with this interval at most some ten thousand rows.
     yield* supervise({ name: "usage-rollup", every: "5 seconds", pass: (yield* UsageRollup).pass })
     // The overview adds what these have not counted yet.
@@ -96,6 +103,8 @@ export const layer = supervised.pipe(
     LeaseSweep.layer,
     HeartbeatSweep.layer,
     activities,
+    // The engine is the one of the requests: layers are built once.
+    BulkWorker.layer.pipe(Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer])),
     JournalRetention.layer,
     Partitions.layer,
     ClockCheck.layer,

@@ -17,6 +17,9 @@ const byLicense =
     sql`EXISTS (SELECT FROM licenses own WHERE ${sql.literal(`own.${column} = ${row}.${id}`)}
       AND own.product_id = ANY(${productIds}::text[]) OFFSET 0)`
 
+/** `product_ids` is NULL if a token for all products made the request. */
+const byRequest: Condition = (sql, row, productIds) => sql`${sql.literal(row)}.product_ids <@ ${productIds}::text[]`
+
 const owned = {
   products: (sql, row, productIds) => sql`${sql.literal(row)}.id = ANY(${productIds}::text[])`,
   policies: byProduct,
@@ -28,8 +31,8 @@ const owned = {
   licenses: byProduct,
   customers: byLicense("customer_id", "id"),
   devices: byLicense("id", "license_id"),
-  // `product_ids` is NULL for an export that a token for all products requested.
-  report_exports: (sql, row, productIds) => sql`${sql.literal(row)}.product_ids <@ ${productIds}::text[]`
+  report_exports: byRequest,
+  bulk_jobs: byRequest
 } satisfies { readonly [table: string]: Condition }
 
 /** A table whose rows belong to products. */

@@ -20,6 +20,7 @@ const prefixes = {
   customField: "cfd",
   webhook: "wh",
   reportExport: "exp",
+  bulkJob: "bulk",
   request: "req"
 } as const
 

@@ -44,7 +44,8 @@ const nouns: { readonly [Table in OwnedTable]: string } = {
   licenses: "license",
   customers: "customer",
   devices: "device",
-  report_exports: "report export"
+  report_exports: "report export",
+  bulk_jobs: "bulk job"
 }
 
 /** References that are looked up at once. A body may have 40,000, and the first foreign one ends the look-up. */

@@ -78,6 +78,10 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "webhook.deleted": succeeded("webhook.delete", 204),
   "webhook.disabled": { action: "webhook.disable" },
   "report_export.created": succeeded("report_export.create", 201),
+  "bulk_job.created": succeeded("bulk_job.create", 202),
+  "bulk_job.completed": { action: "bulk_job.complete" },
+  "bulk_job.canceled": succeeded("bulk_job.cancel"),
+  "bulk_job.failed": { action: "bulk_job.fail" },
   "signing_key.rotated": { action: "signing_key.rotate" }
 }
 

@@ -59,6 +59,10 @@ export const eventTypes = [
   "webhook.deleted",
   "webhook.disabled",
   "report_export.created",
+  "bulk_job.created",
+  "bulk_job.completed",
+  "bulk_job.canceled",
+  "bulk_job.failed",
   "signing_key.rotated"
 ] as const
 
@@ -79,4 +83,5 @@ export type ResourceType =
   | "lease"
   | "webhook"
   | "report_export"
+  | "bulk_job"
   | "signing_key"

@@ -10,7 +10,7 @@ import type { GroupId } from "./Fence.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
 /** The journals of a node, by the end of their names. Each numbers its own groups. */
-export const journalKinds = ["", ".locked", ".alone"] as const
+export const journalKinds = ["", ".locked", ".alone", ".many"] as const
 export type JournalKind = (typeof journalKinds)[number]
 
 export interface Epoch {

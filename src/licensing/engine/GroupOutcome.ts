@@ -24,7 +24,12 @@ export const makeGroupIds = Effect.fnUntraced(function* (epoch: Epoch) {
       revision: nextRevision()
     })
   }
-  return { nextGroup: numbered(""), nextLocked: numbered(".locked"), nextAlone: numbered(".alone") }
+  return {
+    nextGroup: numbered(""),
+    nextLocked: numbered(".locked"),
+    nextAlone: numbered(".alone"),
+    nextMany: numbered(".many")
+  }
 })
 
 export type GroupIds = Effect.Success<ReturnType<typeof makeGroupIds>>

@@ -40,7 +40,11 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
     ]
   }
 
-  const sendAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+  const sendAll = Effect.fnUntraced(function* (
+    group: ReadonlyArray<PendingChanges>,
+    groupId: Fence.GroupId,
+    others: ReadonlyArray<WriteEffect>
+  ) {
     if (!group.every(isOfEpoch(groupId))) return yield* Effect.fail(changesOfEarlierEpoch)
     let queued = false
     for (const pending of group) pending.revision = groupId.revision
@@ -50,13 +54,16 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
         gathering.waited(appended.waitedMillis)
       })
     const fenced = [...Fence.lockTargets(sql, group), Fence.fenceAll(sql, groupId, group)]
-    yield* inOneWrite([...fenced, ...rowsOf(group, append)])
+    yield* inOneWrite([...others, ...fenced, ...rowsOf(group, append)])
     if (queued) deliveriesQueued.openUnsafe()
   })
 
-  /** Writes the whole group in one round trip. `next` numbers the group. */
-  const writeAll = (group: ReadonlyArray<PendingChanges>, next: () => Fence.GroupId) =>
-    retryTransaction(withKnownOutcome((groupId) => sendAll(group, groupId), next))
+  /** Writes the whole group in one round trip, after other statements. `next` numbers the group. */
+  const writeAll = (
+    group: ReadonlyArray<PendingChanges>,
+    next: () => Fence.GroupId,
+    others: ReadonlyArray<WriteEffect> = []
+  ) => retryTransaction(withKnownOutcome((groupId) => sendAll(group, groupId, others), next))
 
   /** Runs a write of several steps in a transaction. Each attempt is a new group, numbered by `next`. */
   const inTransaction = (write: (groupId: Fence.GroupId) => WriteEffect, next: () => Fence.GroupId) =>

@@ -25,6 +25,7 @@ import { makeGroupWrites } from "./GroupWrites.ts"
 import { makeMeasure } from "./JournalMetrics.ts"
 import * as Statements from "./JournalStatements.ts"
 import { makeLockedCommit } from "./LockedCommit.ts"
+import { type ManyCommits, makeManyCommits } from "./ManyCommits.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
 const seenBatches = { name: "journal.record_seen", concurrency: 1, batchMax: groupMax }
@@ -39,6 +40,8 @@ export class Journal extends Context.Service<
      * returned changes. `decide` runs again if the transaction is retried.
      */
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedCommitResult>
+    /** Commits changes of many licenses, all or none, each in one transaction with other statements. */
+    readonly many: ManyCommits
     /** Records that devices were seen, without other changes and without a fence. */
     readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
     /** Whether a lock of another transaction currently delays a license's commit. */
@@ -76,6 +79,7 @@ export class Journal extends Context.Service<
       return Journal.of({
         commit,
         locked,
+        many: yield* makeManyCommits(needs),
         recordSeen,
         epoch,
         retire: yield* makeRetire,

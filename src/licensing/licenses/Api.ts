@@ -35,7 +35,7 @@ const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
 
 /** The filters of the license list. */
-const licenseFilters = {
+export const licenseFilters = {
   product_id: text,
   policy_id: text,
   customer_id: text,
@@ -47,8 +47,7 @@ const licenseFilters = {
   maintenance_expires_before: Schema.optionalKey(Timestamp),
   maintenance_expires_after: Schema.optionalKey(Timestamp),
   license_key_last4: text,
-  q: Schema.optionalKey(Text(512)),
-  expand: Schema.optionalKey(expandOf(expandable))
+  q: Schema.optionalKey(Text(512))
 }
 
 const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, description: string) =>
@@ -189,7 +188,9 @@ const diagnosis = HttpApiEndpoint.post("diagnose", "/licenses/:id/diagnose", {
 export class LicensesApi extends HttpApiGroup.make("licenses")
   .add(
     HttpApiEndpoint.get("list", "/licenses", {
-      query: withMetadataFilter(listQuery(licenseSorts, licenseFilters)),
+      query: withMetadataFilter(
+        listQuery(licenseSorts, { ...licenseFilters, expand: Schema.optionalKey(expandOf(expandable)) })
+      ),
       success: Paged(License)
     }).annotateMerge(
       operation({ id: "listLicenses", summary: "List licenses", scopes: ["license:read"], reach: "rows" })

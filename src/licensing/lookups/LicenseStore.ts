@@ -37,6 +37,8 @@ export class LicenseStore extends Context.Service<
     load(licenseId: string): Effect.Effect<CommittedState | undefined>
     /** Like `load`, within the running transaction, which has locked the license. */
     loadInTransaction(licenseId: string): Effect.Effect<CommittedState | undefined>
+    /** Many licenses, in the order of the ids, within the running transaction. */
+    loadManyInTransaction(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<CommittedState | undefined>>
     readonly revisions: SubmitToBatch<string, Revisions | undefined>
     revisionsInTransaction(licenseId: string): Effect.Effect<Revisions | undefined>
     /** The license that has the key with this hash (SHA-256 as hex). */
@@ -55,8 +57,9 @@ export class LicenseStore extends Context.Service<
         batchMax,
         run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, ids))))
       })
+      const loadManyInTransaction = (ids: ReadonlyArray<string>) => Effect.orDie(loadAll(sql, ids))
       const loadInTransaction = (licenseId: string) =>
-        Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
+        Effect.map(loadManyInTransaction([licenseId]), ([state]) => state)
       const revisionsInTransaction = (licenseId: string) =>
         Effect.map(revisionsOf(sql)([licenseId]), ([revisions]) => revisions)
       const { submit: revisions } = yield* makeBatcher({
@@ -69,6 +72,7 @@ export class LicenseStore extends Context.Service<
       return LicenseStore.of({
         load: load.request,
         loadInTransaction,
+        loadManyInTransaction,
         revisions,
         revisionsInTransaction,
         licenseIdOf: licenseIdOf.request

@@ -180,7 +180,7 @@ interface ListQuery {
   readonly count: number
 }
 
-const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: number, now: number): ListQuery => {
+export const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: number, now: number): ListQuery => {
   const { status } = filter
   const isAny = status === undefined
   return {
@@ -210,7 +210,7 @@ const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, 
 const columnOf = (field: string): string =>
   field.endsWith("expires_at") ? `COALESCE(l.${field}, 'infinity')` : `l.${field}`
 
-const movedRows = (
+export const movedRows = (
   sql: SqlClient.SqlClient,
   { match, now, status }: Pick<ListQuery, "match" | "now" | "status">,
   conditions: Statement.Fragment

@@ -17,7 +17,11 @@ export const eventRow = (event: NewEvent, origin: Origin, now: number): EventRow
   actor_id: origin.actor_id,
   ip_address: origin.ip_address,
   created_at: now,
-  metadata: { ...event.metadata, request_id: origin.request_id }
+  metadata: {
+    ...event.metadata,
+    ...(origin.bulk_job_id === undefined ? undefined : { bulk_job_id: origin.bulk_job_id }),
+    request_id: origin.request_id
+  }
 })
 
 export const usageRow = (entry: LedgerEntry, license_id: string, origin: Origin, now: number): UsageRow => ({

@@ -14,6 +14,8 @@ import type { BindingName, Changes, LicenseView, LinkKind } from "../model/Licen
 export interface Origin extends Actor {
   readonly request_id: string
   readonly ip_address: string | undefined
+  /** The job whose part the command is. */
+  readonly bulk_job_id?: string
 }
 
 /** Data that a rule reads and that may not be cached. It is fetched before the rule runs. */

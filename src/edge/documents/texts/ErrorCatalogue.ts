@@ -169,6 +169,10 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "The export is not complete.",
     "Poll the export until its status is completed, then download."
   ),
+  BULK_JOB_STATE_CONFLICT: entry(
+    "The bulk job has ended.",
+    "Only a job that is pending or running can be canceled; create another one to change more."
+  ),
   PAYLOAD_TOO_LARGE: entry("The body is larger than 256 KiB.", "Send less, in several requests."),
   UNSUPPORTED_MEDIA_TYPE: entry("The body is not declared as JSON.", "Send `Content-Type: application/json`."),
   VALIDATION_ERROR: entry(

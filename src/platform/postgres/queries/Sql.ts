@@ -192,8 +192,10 @@ export const decodeRows = <const Fields extends Schema.Struct.Fields>({ fields }
 }
 
 // A jsonb column always contains JSON. Checking it again would double the cost of decoding a page.
-const columnOf = (field: Schema.Constraint): Schema.Constraint =>
-  SchemaAST.isObjects(field.ast) && field.ast.indexSignatures.length > 0 ? JsonObject : Schema.toType(field)
+const columnOf = (field: Schema.Constraint): Schema.Constraint => {
+  if (!SchemaAST.isObjects(field.ast) || field.ast.indexSignatures.length === 0) return Schema.toType(field)
+  return SchemaAST.isOptional(field.ast) ? Schema.optionalKey(JsonObject) : JsonObject
+}
 
 const JsonObject = Schema.declare((value): value is object => typeof value === "object" && value !== null)
 

@@ -1,0 +1,19 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../../Api.ts"
+import { BulkJobs } from "./BulkJobs.ts"
+
+export const BulkJobsHttp = HttpApiBuilder.group(
+  Api,
+  "bulkJobs",
+  Effect.fn(function* (handlers) {
+    const jobs = yield* BulkJobs
+    return handlers.handleAll({
+      create: ({ payload }) => jobs.create(payload),
+      list: ({ query }) => jobs.list(query),
+      get: ({ params }) => jobs.get(params.id),
+      listRefusals: ({ params, query }) => jobs.refusals(params.id, query),
+      cancel: ({ params }) => jobs.cancel(params.id)
+    })
+  })
+)
