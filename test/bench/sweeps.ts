@@ -13,13 +13,14 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
-import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./load/Licenses.ts"
+import { type Management, makeSeats, managementOf } from "./load/Licenses.ts"
+import { insertMany, makePolicy } from "./load/ManyLicenses.ts"
 import { table } from "./load/Report.ts"
 import { say, startOn } from "./load/Service.ts"
 import { folder, startPostgres } from "./load/Sides.ts"
-import { quantile, rounded } from "./load/Turns.ts"
+import { comparisonOf, steadily } from "./load/Steady.ts"
+import { rounded } from "./load/Turns.ts"
 import type { Session } from "./rows/scaleRows.ts"
-import { restateLicenses } from "./rows/untriggered.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -33,75 +34,20 @@ const { values: flags } = parseArgs({
 
 const targets = { sweepSecondsMax: 30, ratioMax: 2 }
 const licenses = Number(flags.licenses)
+const rate = Number(flags.rate)
 /** Licenses that are used during the sweep. */
 const createdSeats = 500
 /** Longer than any acceptable sweep. */
 const patienceMillis = 300_000
 
-const operations = ["validate", "consume"] as const
-type Operation = (typeof operations)[number]
-
-interface Load {
-  readonly latencies: Record<Operation, Array<number>>
-  failed: number
-}
-
-let used = 0
-
-const request = (management: Management, seats: ReadonlyArray<Seat>, operation: Operation) => {
-  const seat = seats[++used % seats.length]!
-  const { fingerprint } = seat
-  const usage = operation === "consume" ? { feature_code: consumedFeature, event_id: `event-${used}` } : undefined
-  return management.runtime(`/license/${operation}`, seat, { fingerprint, ...usage })
-}
-
-/** Sends at the rate until it is stopped, without waiting for responses. */
-const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOver: () => boolean): Promise<Load> => {
-  const load: Load = { latencies: { validate: [], consume: [] }, failed: 0 }
-  const inFlight = new Set<Promise<void>>()
-  const began = performance.now()
-  for (let index = 0; !isOver(); index++) {
-    const due = began + (index * 1000) / Number(flags.rate)
-    while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1))
-    const operation = operations[index % operations.length]!
-    const answered = request(management, seats, operation).then(
-      () => void load.latencies[operation].push(performance.now() - due),
-      () => void load.failed++
-    )
-    inFlight.add(answered)
-    answered.finally(() => inFlight.delete(answered))
-  }
-  await Promise.all(inFlight)
-  return load
-}
-
 const graceDays = { before: 20, after: 5 }
 
-/** Licenses in their grace period, ten days after their expiry. */
-const insertLicenses = Effect.fnUntraced(function* (management: Management, { values }: Session) {
-  const product = yield* Effect.promise(() =>
-    management.call<{ id: string }>("/products", { name: "expiring", code: "expiring" })
-  )
+const insertLicenses = Effect.fnUntraced(function* (management: Management, session: Session) {
   const policy = yield* Effect.promise(() =>
-    management.call<{ id: string }>(`/products/${product.id}/policies`, {
-      name: "expiring",
-      code: "expiring",
-      license_type: "time_limited",
-      grace_period_days: graceDays.before
-    })
+    makePolicy(management, "expiring", { grace_period_days: graceDays.before })
   )
-  yield* values("SET session_replication_role = replica")
-  yield* values(`
-    INSERT INTO licenses (id, product_id, policy_id, key_hash, license_key_prefix, license_key_last4, status, expires_at, metadata,
-      created_at, updated_at)
-    SELECT 'lic_expiring_' || n, '${product.id}', '${policy.id}', sha256(('expiring ' || n)::bytea), 'LK-AAAAA', 'AAAA',
-      'grace_period', at - interval '10 days', '{}', at, at
-    FROM generate_series(1, ${licenses}) AS n, (SELECT date_trunc('milliseconds', now()) AS at) AS made`)
-  yield* values(restateLicenses)
-  yield* values("SET session_replication_role = origin")
-  yield* values("VACUUM (ANALYZE) licenses, license_states")
-  // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
-  yield* values("CHECKPOINT")
+  // In their grace period, ten days after their expiry.
+  yield* insertMany(session, policy, { count: licenses, status: "grace_period", expires: "- interval '10 days'" })
   return policy.id
 })
 
@@ -117,14 +63,14 @@ const program = Effect.gen(function* () {
   const seats = yield* Effect.promise(() => makeSeats(management, "sweeps", createdSeats))
   const forSeconds = (seconds: number) => {
     const until = performance.now() + seconds * 1000
-    return Effect.promise(() => steadily(management, seats, () => performance.now() >= until))
+    return Effect.promise(() => steadily(management, seats, rate, () => performance.now() >= until))
   }
   yield* forSeconds(5)
   yield* say("measuring without a sweep")
   const before = yield* forSeconds(Number(flags.seconds))
   yield* say("measuring during the sweep")
   let isSwept = false
-  const loading = steadily(management, seats, () => isSwept)
+  const loading = steadily(management, seats, rate, () => isSwept)
   const began = performance.now()
   yield* Effect.promise(() => management.call(`/policies/${policy}`, { grace_period_days: graceDays.after }, "PATCH"))
   const remainingQuery = `SELECT count(*)::int4 FROM (
@@ -140,21 +86,7 @@ const program = Effect.gen(function* () {
   )
   const events = yield* count("SELECT count(*)::int4 FROM events WHERE event_type = 'license.expired'")
 
-  const rows = operations.map((operation) => {
-    const at = (load: Load, share: number) => quantile(load.latencies[operation], share)
-    const ratios = [0.5, 0.99].map((share) => at(during, share) / at(before, share))
-    return {
-      operation,
-      p50_before_ms: rounded(at(before, 0.5)),
-      p50_during_ms: rounded(at(during, 0.5)),
-      p99_before_ms: rounded(at(before, 0.99)),
-      p99_during_ms: rounded(at(during, 0.99)),
-      p50_ratio: rounded(ratios[0]!),
-      p99_ratio: rounded(ratios[1]!),
-      answered_during: during.latencies[operation].length,
-      holds: ratios.every((ratio) => ratio <= targets.ratioMax)
-    }
-  })
+  const rows = comparisonOf(before, during, targets.ratioMax)
   const failed = before.failed + during.failed
   const checks = [
     {

@@ -13,14 +13,12 @@ import { type LicenseDecision, makeManyDecisions, type SharedCommand } from "../
 import type { Origin } from "../rules/LicenseCommand.ts"
 import { actions } from "./Actions.ts"
 import { endedEvent } from "./BulkJobs.ts"
-import { claimJob, endJob, type JobRow, nextIds, progressOf } from "./JobRows.ts"
+import { claimJob, endJob, type JobRow, nextIds, progressOf, stepSize } from "./JobRows.ts"
 
-/** Licenses in one transaction. More would hold the event counter for longer than other requests should wait. */
-const stepSize = 100
 /** A pause after each step, as a multiple of its duration, leaves time for requests. */
 const restPerWork = 0.5
 /** A step takes less than a second. A node without progress for longer has crashed. */
-const leaseMillis = 15_000
+const leaseMillis = 10_000
 /** After this many attempts without progress the cause is in the job itself. */
 const attemptsMax = 10
 /** Jobs that have ended are kept for this long, with their refusals. */
@@ -63,7 +61,10 @@ export class BulkWorker extends Context.Service<
             group: job.dry_run ? [] : decisions.flatMap(({ changes }) => (changes === undefined ? [] : [changes])),
             statements: progressOf(sql, job, { decisions, now, until: isLast ? undefined : now + leaseMillis })
           }))
-        yield* Effect.flatMap(Effect.flatMap(decide(ids, command), changesOf), many.commit).pipe(
+        const decisions = Effect.forEach(chunksOf(ids), (chunk) => decide(chunk, command), { concurrency: 2 })
+        yield* Effect.map(decisions, (chunks) => chunks.flat()).pipe(
+          Effect.flatMap(changesOf),
+          Effect.flatMap(many.commit),
           Effect.catchIf(isOvertaken, () => many.locked(ids, Effect.flatMap(decideLocked(ids, command), changesOf)))
         )
         return { ...job, position: job.position + ids.length }
@@ -74,9 +75,11 @@ export class BulkWorker extends Context.Service<
         let job = claimed
         const ids = yield* nextIds(sql, job)
         if (ids.length === 0) return yield* end(job, { status: "completed" })
-        for (let start = 0; start < ids.length; start += stepSize) {
-          const isLast = start + stepSize >= ids.length
-          job = yield* throttle(step(job, ids.slice(start, start + stepSize), isLast))
+        // A dry run holds no locks.
+        const size = job.dry_run ? ids.length : stepSize
+        for (let start = 0; start < ids.length; start += size) {
+          const isLast = start + size >= ids.length
+          job = yield* throttle(step(job, ids.slice(start, start + size), isLast))
         }
       })
 
@@ -99,6 +102,14 @@ export class BulkWorker extends Context.Service<
     })
   )
 }
+
+/** Licenses that are read at once. While the process decides them, the database reads the next ones. */
+const chunkSize = 250
+
+const chunksOf = (ids: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
+  Array.from({ length: Math.ceil(ids.length / chunkSize) }, (_, index) =>
+    ids.slice(index * chunkSize, (index + 1) * chunkSize)
+  )
 
 const isOvertaken = (error: SqlError.SqlError): boolean =>
   isConcurrentChange(error) || isLockTimeout(error) || isLogBusy(error)

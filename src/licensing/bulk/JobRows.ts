@@ -11,8 +11,10 @@ import { after, concurrentChange, decodeRows, equals } from "../../platform/post
 import type { LicenseDecision } from "../engine/ManyDecisions.ts"
 import { BulkJob, type BulkJobFilter, BulkRefusal, bulkJobSorts } from "./BulkJob.ts"
 
+/** Licenses in one transaction. More would hold the event counter for longer than other requests should wait. */
+export const stepSize = 100
 /** Licenses in one row: what a job reads at once. */
-const partSize = 1_000
+const partSize = 10 * stepSize
 
 const JobRow = Schema.Struct({
   ...BulkJob.fields,
@@ -66,7 +68,10 @@ export const listRefusals = Effect.fnUntraced(function* (
   return { ...page, items: page.items.map(({ id: _, ...refusal }) => refusal) }
 })
 
-/** Stores the licenses of a job, at most `max` and one more, and returns their number. */
+/**
+ * Stores the licenses of a job, at most `max` and one more, and returns their number. Neighbours in a page of the table are
+ * in different steps. Then the page has room for the new versions of all of them, and no index needs an entry.
+ */
 export const insertParts = (
   sql: SqlClient.SqlClient,
   jobId: string,
@@ -75,11 +80,11 @@ export const insertParts = (
   Effect.map(
     sql<{ readonly found: number }>`
       WITH numbered AS (
-        SELECT id, ((row_number() OVER (ORDER BY id COLLATE "C") - 1) / ${partSize})::integer AS part
-        FROM (${ids} LIMIT ${max + 1}) AS found
+        SELECT id, (row_number() OVER (ORDER BY id COLLATE "C") - 1)::integer AS n FROM (${ids} LIMIT ${max + 1}) AS found
       ), inserted AS (
         INSERT INTO bulk_job_parts (job_id, start, license_ids)
-        SELECT ${jobId}, part * ${partSize}, array_agg(id ORDER BY id COLLATE "C") FROM numbered GROUP BY part
+        SELECT ${jobId}, min(n), array_agg(id ORDER BY n % ${partSize / stepSize}, n)
+        FROM numbered GROUP BY n / ${partSize}
         RETURNING cardinality(license_ids) AS size
       ) SELECT coalesce(sum(size), 0)::integer AS found FROM inserted`,
     ([row]) => row!.found

@@ -86,6 +86,8 @@ export const inOneSnapshot = Effect.provideService(SqlClient.BeginTransaction, "
 
 const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   const idList = columns.text(ids)
+  // The devices of one license after another: a plan for small tables would compare each device with all licenses.
+  const few = sql`(SELECT id FROM unnest(${idList}) AS l (id) WHERE NOT ${sql.literal(hasManyDevices)} OFFSET 0) AS l`
   const [_, licenses, assignments, devices, leases] = yield* Effect.all(
     [
       mayTakeLong(sql),
@@ -101,11 +103,11 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
               a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
       sql<DeviceRow & LicenseOwned>`
-            SELECT ${sql.literal(deviceColumns)} FROM unnest(${idList}) AS l (id) JOIN devices d ON d.license_id = l.id
-            WHERE NOT ${sql.literal(hasManyDevices)}`,
+            SELECT ${sql.literal(deviceColumns)} FROM ${few} CROSS JOIN LATERAL (
+              SELECT * FROM devices WHERE license_id = l.id OFFSET 0) AS d`,
       sql<Nullable<LeaseRecord> & LicenseOwned>`
-            SELECT ${sql.literal(leaseColumns)} FROM unnest(${idList}) AS l (id) JOIN leases e ON e.license_id = l.id
-            WHERE e.status = 'live' AND NOT ${sql.literal(hasManyDevices)}`
+            SELECT ${sql.literal(leaseColumns)} FROM ${few} CROSS JOIN LATERAL (
+              SELECT * FROM leases WHERE license_id = l.id AND status = 'live' OFFSET 0) AS e`
     ],
     { concurrency: "unbounded" }
   )

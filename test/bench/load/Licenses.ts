@@ -19,7 +19,7 @@ export interface Seat {
 
 export interface Management {
   /** The `data` of the response; throws unless it succeeded. */
-  call<A>(path: string, body?: object, method?: "POST" | "PATCH"): Promise<A>
+  call<A>(path: string, body?: object, method?: "POST" | "PATCH" | "PUT"): Promise<A>
   readonly verify: Verifier
   /** Sends a runtime request and verifies its response. */
   runtime(path: string, seat: Pick<Seat, "authorization">, body: object): Promise<Record<string, unknown>>
