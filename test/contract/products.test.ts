@@ -105,14 +105,16 @@ const readyFor = Effect.fnUntraced(function* (operation: Operation, fixture: Fix
   return { ...fixture, ids: { ...fixture.ids, [param.kind]: id } }
 })
 
-/** An export that the token has made: others it does not find. */
-const withExport = Effect.fnUntraced(function* (fixture: Fixture, authorization: string) {
-  const operation = operationOf("createReportExport")
-  const { id } = yield* (yield* Conversation).data<{ readonly id: string }>(operation.id, {
-    body: bodyOf(operation, fixture),
-    authorization
+/** What the token has requested: it does not find requests of others. */
+const withRequests = Effect.fnUntraced(function* (fixture: Fixture, authorization: string) {
+  const { data } = yield* Conversation
+  const make = Effect.fnUntraced(function* (operation: Operation) {
+    const body = bodyOf(operation, fixture)
+    return (yield* data<{ readonly id: string }>(operation.id, { body, authorization })).id
   })
-  return { ...fixture, ids: { ...fixture.ids, exports: id } }
+  const exports = yield* make(operationOf("createReportExport"))
+  const jobs = yield* make(operationOf("createBulkJob"))
+  return { ...fixture, ids: { ...fixture.ids, exports, "bulk-jobs": jobs } }
 })
 
 layer(layerContract, { timeout: "2 minutes" })("A token for one product", (it) => {
@@ -171,7 +173,7 @@ layer(layerContract, { timeout: "2 minutes" })("A token for one product", (it) =
       const authorization = yield* tokenFor(own)
       let tried = 0
       for (const operation of inCase("record", "made").filter(({ body }) => body !== undefined)) {
-        const request = requestOf(operation, yield* withExport(own, authorization))
+        const request = requestOf(operation, yield* withRequests(own, authorization))
         for (const field of new Set(idFieldsOf(operation.body!))) {
           const table = namingFields[field]
           if (table === undefined || (field === "feature_id" && operation.id === "createLicense")) continue
@@ -197,7 +199,7 @@ layer(layerContract, { timeout: "2 minutes" })("A token for one product", (it) =
         const own = operation.method === "GET" ? read : yield* makeLinked
         const ready = yield* readyFor(operation, own)
         const authorization = yield* tokenFor(own, ready)
-        const fixture = yield* withExport(ready, authorization)
+        const fixture = yield* withRequests(ready, authorization)
         const request = { ...requestOf(operation, fixture), ...withBody(operation, fixture), authorization }
         const answer = yield* ask(operation, request)
         // A customer that could be deleted has no license.
@@ -217,7 +219,7 @@ layer(layerContract, { timeout: "2 minutes" })("A token for one product", (it) =
         [[own, third], [other]]
       ] as const) {
         const authorization = yield* tokenFor(...fixtures)
-        yield* withExport(own, authorization)
+        yield* withRequests(own, authorization)
         for (const operation of inCase("list", "report")) {
           const counted = operation.query.some(({ name }) => name === "include_total") ? "&include_total=true" : ""
           const request = requestOf(operation, own)

@@ -105,7 +105,7 @@ export const BulkJobCreate = Schema.Struct({
   )
   .annotate({ identifier: "BulkJobCreateRequest" })
 
-export const BulkJobStatus = Schema.Literals(["pending", "running", "completed", "canceled", "failed"])
+const BulkJobStatus = Schema.Literals(["pending", "running", "completed", "canceled", "failed"])
 
 export const BulkJob = Schema.Struct({
   id: Schema.String,

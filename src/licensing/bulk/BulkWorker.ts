@@ -9,10 +9,10 @@ import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { isConcurrentChange, isLockTimeout, isLogBusy, transaction } from "../../platform/postgres/queries/Sql.ts"
 import { makeThrottle } from "../../platform/workers/Exclusive.ts"
 import { Journal } from "../engine/Journal.ts"
-import { type LicenseDecision, makeManyDecisions, type SharedCommand } from "../engine/ManyDecisions.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 import { actions } from "./Actions.ts"
 import { endedEvent } from "./BulkJobs.ts"
+import { type LicenseDecision, makeManyDecisions, type SharedCommand } from "./Decisions.ts"
 import { claimJob, endJob, type JobRow, nextIds, progressOf, stepSize } from "./JobRows.ts"
 
 /** A pause after each step, as a multiple of its duration, leaves time for requests. */

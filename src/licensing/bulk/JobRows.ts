@@ -8,8 +8,8 @@ import { type ListRequest, limitDefault, type PageRequest, pageOf } from "../../
 import { columns, instant, json } from "../../platform/postgres/driver/Parameters.ts"
 import { readPage } from "../../platform/postgres/queries/Pages.ts"
 import { after, concurrentChange, decodeRows, equals } from "../../platform/postgres/queries/Sql.ts"
-import type { LicenseDecision } from "../engine/ManyDecisions.ts"
 import { BulkJob, type BulkJobFilter, BulkRefusal, bulkJobSorts } from "./BulkJob.ts"
+import type { LicenseDecision } from "./Decisions.ts"
 
 /** Licenses in one transaction. More would hold the event counter for longer than other requests should wait. */
 export const stepSize = 100

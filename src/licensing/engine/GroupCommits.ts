@@ -3,14 +3,14 @@
  * is tried, then without stale changes, without locked licenses, without repeated event ids, and then each license
  * separately.
  */
-import { Effect, Exit } from "effect"
+import { Clock, type Context, Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { isConcurrentChange, isLockTimeout, isLogBusy } from "../../platform/postgres/queries/Sql.ts"
+import { journalGroup, journalSeconds } from "../../platform/telemetry/Metrics.ts"
 import { type CommitResult, exits, isOvertaken, type WhileLogBusy } from "./CommitResult.ts"
 import { type GroupId, lockFree } from "./Fence.ts"
 import type { GroupIds } from "./GroupOutcome.ts"
 import type { GroupWrites } from "./GroupWrites.ts"
-import type { Measure } from "./JournalMetrics.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -18,8 +18,27 @@ export interface CommitNeeds {
   readonly writes: GroupWrites
   readonly ids: GroupIds
   readonly whileLogBusy: WhileLogBusy
-  readonly measure: Measure
+  readonly measure: Effect.Success<typeof makeMeasure>
 }
+
+/** Records how many licenses a commit wrote and how long it took. */
+export const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
+  Effect.map(
+    Clock.Clock,
+    (clock) =>
+      (licenses: number) =>
+      <A, E, R>(commit: Effect.Effect<A, E, R>) =>
+        Effect.suspend(() => {
+          const started = clock.monotonicTimeNanosUnsafe()
+          return Effect.onExit(commit, () =>
+            Effect.sync(() => {
+              journalGroup.updateUnsafe(licenses, context)
+              journalSeconds.updateUnsafe(Number(clock.monotonicTimeNanosUnsafe() - started) / 1e9, context)
+            })
+          )
+        })
+  )
+)
 
 export const makeGroupCommits = Effect.fnUntraced(function* ({ ids, measure, whileLogBusy, writes }: CommitNeeds) {
   const sql = yield* SqlClient.SqlClient

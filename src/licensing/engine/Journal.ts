@@ -19,10 +19,9 @@ import {
   makeWhileLogBusy
 } from "./CommitResult.ts"
 import { type Epoch, makeEpoch } from "./Epoch.ts"
-import { makeGroupCommits } from "./GroupCommits.ts"
+import { makeGroupCommits, makeMeasure } from "./GroupCommits.ts"
 import { makeGroupIds, makeRetire } from "./GroupOutcome.ts"
 import { makeGroupWrites } from "./GroupWrites.ts"
-import { makeMeasure } from "./JournalMetrics.ts"
 import * as Statements from "./JournalStatements.ts"
 import { makeLockedCommit } from "./LockedCommit.ts"
 import { type ManyCommits, makeManyCommits } from "./ManyCommits.ts"

@@ -8,7 +8,7 @@ import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
 import type { CommitNeeds } from "./GroupCommits.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
-export interface ManyChanges {
+interface ManyChanges {
   readonly group: ReadonlyArray<PendingChanges>
   readonly statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>
 }

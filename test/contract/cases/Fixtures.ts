@@ -163,7 +163,8 @@ const makers: { readonly [kind: string]: Maker } = {
   subscriptions: "createSubscription",
   orders: (fixture) => ["createOrder", fixture, { subscription_id: fixture.ids["subscriptions"] }],
   webhooks: "createWebhook",
-  exports: "createReportExport"
+  exports: "createReportExport",
+  "bulk-jobs": "createBulkJob"
 }
 
 const perpetualLicenses = "perpetual licenses"

@@ -13,7 +13,7 @@ const named = (kind: Case, ids: string): { readonly [id: string]: Case } =>
 export const cases: { readonly [operationId: string]: Case } = {
   ...named(
     "list",
-    "listProducts listCustomers listLicenses listAllDevices listEvents listActivities listReportExports search"
+    "listProducts listCustomers listLicenses listAllDevices listEvents listActivities listReportExports listBulkJobs search"
   ),
   ...named(
     "report",
@@ -21,7 +21,7 @@ export const cases: { readonly [operationId: string]: Case } = {
   ),
   ...named("forbidden", "createProduct createCustomer"),
   ...named("open", "getMe"),
-  ...named("made", "createLicense createLicenseBatch createReportExport"),
+  ...named("made", "createLicense createLicenseBatch createReportExport createBulkJob"),
   ...named("admin", "listApiKeys createApiKey getApiKey updateApiKey deleteApiKey eraseCustomer"),
   ...named("hidden", "listWebhooks createWebhook getWebhook updateWebhook deleteWebhook"),
   ...named("hidden", "getWebhookHealth getOpsSummary getOpsErrors"),
@@ -48,5 +48,5 @@ export const cases: { readonly [operationId: string]: Case } = {
   ...named("record", "changeLicensePolicy rotateLicenseKey resetLicenseUsage diagnoseLicense listLicenseLeases"),
   ...named("record", "listLicenseFeatures assignLicenseFeature removeLicenseFeature"),
   ...named("record", "listDevices getDevice resetDevice blacklistDevice unblacklistDevice"),
-  ...named("record", "getReportExport downloadReportExport")
+  ...named("record", "getReportExport downloadReportExport getBulkJob listBulkJobRefusals cancelBulkJob")
 }

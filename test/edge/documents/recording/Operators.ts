@@ -10,6 +10,7 @@ interface WithToken {
 
 interface Known {
   readonly product: string
+  readonly yearly: string
   readonly customer: string
   readonly license: string
   readonly subscription: string
@@ -46,6 +47,30 @@ export const webhooks = Effect.fnUntraced(function* ({ webhook: id }: { readonly
   yield* record("getWebhook", { params: { id } })
   yield* record("listWebhooks", { query: { limit: "20" } })
   yield* record("getWebhookHealth")
+})
+
+/** A reseller that has not paid. One of its licenses was revoked before. */
+export const bulkJobs = Effect.fnUntraced(function* ({ product, yearly }: Known) {
+  const { failBulkJobs, record, runBulkJobs, send } = yield* Recorder
+  const metadata = { reseller: "Northwind" }
+  const [, revoked] = yield* Effect.forEach([1, 2, 3], () =>
+    send<{ readonly license: { readonly id: string } }>("createLicense", {
+      body: { product_id: product, policy_id: yearly, metadata }
+    })
+  )
+  yield* send("revokeLicense", { params: { id: revoked!.license.id } })
+  const filter = { "metadata[reseller]": metadata.reseller }
+  const job = yield* record("createBulkJob", {
+    body: { action: "suspend", filter, reason: "The reseller has not paid for January." }
+  })
+  yield* runBulkJobs
+  yield* record("getBulkJob", { params: { id: job.id } })
+  yield* record("listBulkJobRefusals", { params: { id: job.id } })
+  const needless = yield* send("createBulkJob", { body: { action: "reinstate", filter, dry_run: true } })
+  yield* record("cancelBulkJob", { params: { id: needless.id } })
+  yield* send("createBulkJob", { body: { action: "reset_devices", filter } })
+  yield* failBulkJobs
+  yield* record("listBulkJobs", { query: { limit: "20" } })
 })
 
 const inJanuary = { from: "2030-01-01T00:00:00Z", to: "2030-02-01T00:00:00Z" }

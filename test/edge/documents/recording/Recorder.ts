@@ -6,6 +6,7 @@ import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Layer } from "effect"
 import { WebCrypto } from "effect/crypto"
+import { SqlClient } from "effect/sql"
 import type { Examples } from "../../../../src/edge/documents/Examples.ts"
 import { type Operation, operations } from "../../../contract/cases/Surface.ts"
 import { Database } from "../../../support/database/Database.ts"
@@ -41,6 +42,10 @@ export class Recorder extends Context.Service<
     refuse(code: string, operationId: string, exchange?: Exchange): Effect.Effect<void>
     /** Lets days pass without a request, with what a node does meanwhile. */
     passDays(days: number): Effect.Effect<void>
+    /** Gives up the open bulk jobs, as if ten nodes had died with them. */
+    readonly failBulkJobs: Effect.Effect<void>
+    /** Carries out the open bulk jobs. */
+    readonly runBulkJobs: Effect.Effect<void>
     /** What the command `keys rotate` does. */
     readonly rotateSigningKey: Effect.Effect<void>
     /** What was recorded. */
@@ -129,7 +134,8 @@ const recorderOf = (run: Run) =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const { deliver, kept } = yield* Deliveries
-      const { rotateSigningKey, sweep } = yield* TimeWork
+      const { bulkJobs, rotateSigningKey, sweep } = yield* TimeWork
+      const sql = yield* SqlClient.SqlClient
       const examples: Mutable = { operations: {}, refusals: {} }
       const sent = new Map<string, number>()
 
@@ -177,6 +183,15 @@ const recorderOf = (run: Run) =>
             run.begin(`day ${run.millis}`, days * dayMillis)
             return Effect.andThen(sweep, deliver)
           }),
+        failBulkJobs: Effect.suspend(() => {
+          run.begin("failed bulk jobs", minuteMillis)
+          const attempt = Effect.orDie(sql`UPDATE bulk_jobs SET attempts = 10 WHERE ended_at IS NULL`)
+          return Effect.andThen(attempt, Effect.andThen(bulkJobs, deliver))
+        }),
+        runBulkJobs: Effect.suspend(() => {
+          run.begin("bulk jobs", minuteMillis)
+          return Effect.andThen(bulkJobs, deliver)
+        }),
         rotateSigningKey: Effect.suspend(() => {
           run.begin("keys rotate", minuteMillis)
           return Effect.andThen(rotateSigningKey, deliver)

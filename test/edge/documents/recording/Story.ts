@@ -4,7 +4,7 @@ import { catalog } from "./Catalog.ts"
 import { customers, customFields } from "./Customers.ts"
 import { backOffice, devices, giveBack, issuing, runtime } from "./Licenses.ts"
 import { keysAndReceivers, lifetimes } from "./Lifetimes.ts"
-import { apiKeys, operations, receivers, refusals, reports, webhooks } from "./Operators.ts"
+import { apiKeys, bulkJobs, operations, receivers, refusals, reports, webhooks } from "./Operators.ts"
 import { Recorder } from "./Recorder.ts"
 
 export const story = Effect.gen(function* () {
@@ -18,6 +18,7 @@ export const story = Effect.gen(function* () {
   yield* giveBack(used)
   yield* backOffice(used)
   yield* apiKeys
+  yield* bulkJobs(used)
   yield* webhooks(used)
   yield* reports(used)
   yield* operations(used)

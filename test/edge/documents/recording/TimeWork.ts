@@ -3,6 +3,10 @@ import { Clock, Console, Context, Effect, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { CurrentActor } from "../../../../src/access/CurrentActor.ts"
 import { EventLog } from "../../../../src/ledger/events/EventLog.ts"
+import { BulkWorker } from "../../../../src/licensing/bulk/BulkWorker.ts"
+import { Journal } from "../../../../src/licensing/engine/Journal.ts"
+import { LicenseLookups } from "../../../../src/licensing/lookups/LicenseLookups.ts"
+import { LicenseStore } from "../../../../src/licensing/lookups/LicenseStore.ts"
 import { ExpirySweep } from "../../../../src/licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "../../../../src/licensing/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../../../src/licensing/sweeps/HeartbeatSweep.ts"
@@ -13,6 +17,8 @@ import { rotateKey } from "../../../../src/tools/cli/Keys.ts"
 export class TimeWork extends Context.Service<
   TimeWork,
   {
+    /** Carries out the open bulk jobs. */
+    readonly bulkJobs: Effect.Effect<void>
     /** Stores the changes by time that are due. */
     readonly sweep: Effect.Effect<void>
     readonly rotateSigningKey: Effect.Effect<void>
@@ -22,9 +28,11 @@ export class TimeWork extends Context.Service<
     TimeWork,
     Effect.gen(function* () {
       const sweeps = [yield* LeaseSweep, yield* HeartbeatSweep, yield* FeatureExpirySweep, yield* ExpirySweep]
+      const { pass: bulkPass } = yield* BulkWorker
       const services = yield* Effect.context<KeyRing | SqlClient.SqlClient>()
       const clock = yield* Clock.Clock
       return TimeWork.of({
+        bulkJobs: Effect.orDie(bulkPass).pipe(Effect.provideService(Clock.Clock, clock)),
         sweep: Effect.forEach(sweeps, ({ pass }) => pass, { discard: true }).pipe(
           Effect.provideService(Clock.Clock, clock)
         ),
@@ -38,7 +46,14 @@ export class TimeWork extends Context.Service<
       })
     })
   ).pipe(
-    Layer.provide([LeaseSweep.layer, HeartbeatSweep.layer, FeatureExpirySweep.layer, ExpirySweep.layer]),
+    Layer.provide([
+      BulkWorker.layer,
+      LeaseSweep.layer,
+      HeartbeatSweep.layer,
+      FeatureExpirySweep.layer,
+      ExpirySweep.layer
+    ]),
+    Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
     Layer.provide(EventLog.layer)
   )
 }

@@ -6,6 +6,8 @@ import { Clock, Effect, identity } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
+import { PendingChanges } from "../engine/PendingChanges.ts"
+import { decide, isRefused, pendingCommand } from "../engine/PendingCommand.ts"
 import { LicenseLookups, type Lookups } from "../lookups/LicenseLookups.ts"
 import { inOneSnapshot, LicenseStore } from "../lookups/LicenseStore.ts"
 import { prefetch } from "../lookups/Prefetch.ts"
@@ -13,8 +15,6 @@ import type { LicenseRecord, TargetPolicy } from "../model/LicenseRecords.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
-import { PendingChanges } from "./PendingChanges.ts"
-import { decide, isRefused, pendingCommand } from "./PendingCommand.ts"
 
 /** A command for many licenses, with the command for each of them. */
 export interface SharedCommand {
