@@ -15,6 +15,7 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
+import type { Session } from "../../src/platform/postgres/driver/Session.ts"
 import { type Management, makeSeats, managementOf } from "./load/Licenses.ts"
 import { insertMany, makePolicy } from "./load/ManyLicenses.ts"
 import { table } from "./load/Report.ts"
@@ -78,13 +79,8 @@ const run = async (management: Management, pid: number, body: object) => {
   return { job, peak, createdSeconds, seconds: (performance.now() - began) / 1000 }
 }
 
-const program = Effect.gen(function* () {
-  const directory = yield* folder
-  const postgres = yield* startPostgres(directory)
-  const session = yield* openSession(postgres.url)
-  const count = (sql: string) => Effect.map(session.values(sql), ([row]) => Number(row?.[0]))
-  const service = yield* startOn(postgres.url, directory)
-  const management = yield* Effect.promise(() => managementOf(service.base, service.token))
+/** Fills the database of a running service: the licenses of the jobs, and others. */
+const makeLicenses = Effect.fnUntraced(function* (session: Session, management: Management) {
   yield* say(`making ${licenses} and ${others} licenses`)
   const [policy, otherPolicy] = yield* Effect.promise(() =>
     Promise.all([makePolicy(management, "many"), makePolicy(management, "others")])
@@ -94,7 +90,17 @@ const program = Effect.gen(function* () {
     [policy, licenses]
   ] as const)
     yield* insertMany(session, of, { count: number, status: "active", expires: "+ interval '300 days'" })
-  const seats = yield* Effect.promise(() => makeSeats(management, "bulk", createdSeats))
+  return { policy, seats: yield* Effect.promise(() => makeSeats(management, "bulk", createdSeats)) }
+})
+
+const program = Effect.gen(function* () {
+  const directory = yield* folder
+  const postgres = yield* startPostgres(directory)
+  const session = yield* openSession(postgres.url)
+  const count = (sql: string) => Effect.map(session.values(sql), ([row]) => Number(row?.[0]))
+  const service = yield* startOn(postgres.url, directory)
+  const management = yield* Effect.promise(() => managementOf(service.base, service.token))
+  const { policy, seats } = yield* makeLicenses(session, management)
   const filter = { product_id: policy.product_id }
   const during = <A>(work: () => Promise<A>) =>
     Effect.promise(async () => {

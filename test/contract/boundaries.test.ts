@@ -18,6 +18,7 @@ const inWords: ReadonlySet<string> = new Set([
   "updateApiKey product_ids",
   "createPolicy public_trial",
   "updatePolicy public_trial",
+  "createBulkJob license_ids",
   "createLicense starts_at",
   "createLicense maintenance_expires_at",
   "updateLicense starts_at",

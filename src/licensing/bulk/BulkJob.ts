@@ -24,7 +24,6 @@ const parameters = Schema.Struct({
   offline_grace_days: LicenseUpdate.fields.offline_grace_days,
   metadata: LicenseUpdate.fields.metadata
 }).annotate({
-  identifier: "BulkJobParameters",
   description:
     "Of renew: exactly one of expires_at and extend_by_days. Of policy: policy_id, and perhaps expires_at and keep_features. Of update: limits and metadata. The other actions take none."
 })
@@ -114,8 +113,8 @@ export const BulkJob = Schema.Struct({
     Filter.annotate({ description: "As requested, but the text of q is not kept: it may be a person's name." })
   ),
   parameters,
-  dry_run: Schema.Boolean,
-  reason: Schema.optionalKey(Schema.String),
+  dry_run: Schema.Boolean.annotate({ description: "Whether it only decides and counts, without a change." }),
+  reason: Schema.optionalKey(Schema.String.annotate({ description: "Why, as requested." })),
   status: BulkJobStatus,
   matched: Count.annotate({ description: "The licenses that matched when the job was created." }),
   changed: Count.annotate({ description: "Licenses that were changed, or would be in a dry run." }),
@@ -149,7 +148,7 @@ export type BulkJobFilter = typeof JobFilter.Type
 export const BulkRefusal = Schema.Struct({
   license_id: Schema.String,
   code: Schema.String.annotate({ description: "The error code of the same change of this license alone." }),
-  message: Schema.String,
+  message: Schema.String.annotate({ description: "Why, in a sentence." }),
   created_at: Timestamp
 }).annotate({ identifier: "BulkJobRefusal", description: "A license that a job could not change, and why." })
 export type BulkRefusal = typeof BulkRefusal.Type
