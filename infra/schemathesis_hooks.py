@@ -49,6 +49,7 @@ RULES = {
     "createPolicy": ["duration_days", "maintenance_days", "public_trial"],
     "updatePolicy": ["duration_days", "maintenance_days", "public_trial"],
     "createReportExport": ["filters"],
+    "createBulkJob": ["", "filter", "license_ids", "parameters", "confirm_all"],
     # Addresses are https and public.
     "createWebhook": ["url"],
     "updateWebhook": ["url", "rotate_secret"],

@@ -15,7 +15,6 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
-import type { Session } from "../../src/platform/postgres/driver/Session.ts"
 import { type Management, makeSeats, managementOf } from "./load/Licenses.ts"
 import { insertMany, makePolicy } from "./load/ManyLicenses.ts"
 import { table } from "./load/Report.ts"
@@ -23,6 +22,7 @@ import { say, startOn } from "./load/Service.ts"
 import { folder, startPostgres } from "./load/Sides.ts"
 import { comparisonOf, steadily } from "./load/Steady.ts"
 import { rounded } from "./load/Turns.ts"
+import type { Session } from "./rows/scaleRows.ts"
 
 const { values: flags } = parseArgs({
   options: {

@@ -4,6 +4,14 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import {
+  bulkCreateFlags,
+  bulkJobFlags,
+  cancelBulkJob,
+  createBulkJob,
+  listBulkJobs,
+  showBulkJob
+} from "./BulkCommands.ts"
 import { doctor } from "./Doctor.ts"
 import { listKeys, rotateKey } from "./Keys.ts"
 import {
@@ -131,6 +139,39 @@ const licenses = Command.make("licenses").pipe(
   ])
 )
 
+const bulk = Command.make("bulk").pipe(
+  Command.withDescription("Changes of many licenses, which the running nodes carry out."),
+  Command.withSubcommands([
+    Command.make("create", bulkCreateFlags, (flags) => asOperator(createBulkJob(flags))).pipe(
+      Command.withDescription(
+        "Request a change of all licenses that match now. docs/API.md has actions and parameters."
+      ),
+      Command.withExamples([
+        {
+          command: "licensing bulk create suspend --filter 'metadata[reseller]=Northwind' --dry-run",
+          description: "What it would change"
+        },
+        {
+          command: "licensing bulk create apply_policy --filter policy_id=pol_01JD3QK8Z5YV0W9T4N7R2M6XBC",
+          description: "Brings a policy's features to the licenses that have it"
+        }
+      ])
+    ),
+    Command.make("list", jsonFlag, (flags) => asOperator(listBulkJobs(flags))).pipe(
+      Command.withDescription("List the jobs of the last 90 days, the newest first."),
+      example("bulk list", "Id, action, status, counts")
+    ),
+    Command.make("show", bulkJobFlags, (flags) => asOperator(showBulkJob(flags))).pipe(
+      Command.withDescription("Print how far a job is, and which licenses it could not change."),
+      example("bulk show bulk_01JD3QK8Z5YV0W9T4N7R2M6XBC", "With the reason of each refusal")
+    ),
+    Command.make("cancel", bulkJobFlags, (flags) => asOperator(cancelBulkJob(flags))).pipe(
+      Command.withDescription("Cancel a job. What it has changed stays changed."),
+      example("bulk cancel bulk_01JD3QK8Z5YV0W9T4N7R2M6XBC", "While it is pending or running")
+    )
+  ])
+)
+
 const webhooks = Command.make("webhooks").pipe(
   Command.withDescription("Tools for developing webhook receivers."),
   Command.withSubcommands([
@@ -239,6 +280,7 @@ export const commands = [
   contract,
   exporting,
   importing,
+  bulk,
   webhooks,
   assistant
 ] as const

@@ -48,12 +48,13 @@ const lagQuery = `
     extract(epoch FROM now - (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
       WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax})) AS rollup,
     extract(epoch FROM now - (SELECT min(created_at) FROM report_exports WHERE status IN ('pending', 'processing'))) AS exports,
+    extract(epoch FROM now - (SELECT min(updated_at) FROM bulk_jobs WHERE status IN ('pending', 'running'))) AS jobs,
     (SELECT last FROM event_sequence) - (SELECT coalesce(max(last_sequence), 0) FROM event_spans) AS events
   FROM (SELECT to_timestamp($1::float8 / 1000) AS now) AS clock`
 
 /** A worker indexes the times of some thousand events every ten seconds. */
 const eventsMax = 1_000_000
-const secondsMax = { deliveries: 300, exports: 3_600, rollup: 86_400 }
+const secondsMax = { deliveries: 300, exports: 3_600, jobs: 3_600, rollup: 86_400 }
 const sweepsMissed = 10
 
 const queues: ReadonlyArray<{ readonly name: keyof typeof secondsMax | "leases" | "expiries"; readonly what: string }> =
@@ -62,7 +63,8 @@ const queues: ReadonlyArray<{ readonly name: keyof typeof secondsMax | "leases" 
     { name: "expiries", what: "A license that expired is not recorded as such since" },
     { name: "leases", what: "A lease that expired is not recorded as such since" },
     { name: "rollup", what: "A past day of the usage ledger is not summed up since" },
-    { name: "exports", what: "The oldest export of a report has waited" }
+    { name: "exports", what: "The oldest export of a report has waited" },
+    { name: "jobs", what: "A change of many licenses has not continued since" }
   ]
 
 export const checkWork = Effect.fnUntraced(

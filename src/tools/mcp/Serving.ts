@@ -7,6 +7,7 @@ import { Console, Context, Effect, Layer, Option, Schema, Stdio, Stream } from "
 import { McpProtocol, McpSchema, McpServer } from "effect/ai"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { type Contract, type ContractOperation, readContract } from "./Contract.ts"
+import { changesMany, makeDryRuns } from "./DryRuns.ts"
 import { callOperation, getJson, type Service, ServiceUnusable } from "./ToolCalls.ts"
 import { hintsOf, inputSchemaOf, isOffered, type Offered } from "./Tools.ts"
 
@@ -21,7 +22,8 @@ interface OfferedTool {
 
 const instructions = `Management operations of a software-licensing service. Lists return pages: repeat the call with \
 \`cursor\` from \`page_info.next_cursor\`. Find ids with the list and search operations; do not guess them. License keys, \
-tokens and webhook secrets are shown once, in the answer that creates them: hand them to the person and do not repeat them.`
+tokens and webhook secrets are shown once, in the answer that creates them: hand them to the person and do not repeat them. \
+${changesMany} changes many licenses: it is called with dry_run first, and without it only once the person has seen the counts.`
 
 export const offeredTools = Effect.fnUntraced(function* ({ groups, readOnly, service }: Options) {
   const contract = readContract(yield* getJson(service, "/openapi.json"))
@@ -58,7 +60,12 @@ export const serveMcp = (service: Service, tools: ReadonlyArray<OfferedTool>, ve
     version,
     instructions,
     protocols: [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18, McpProtocol.v2025_03_26, McpProtocol.v2024_11_05],
-    registrations: Layer.effectDiscard(Effect.forEach(tools, (offered) => addTool(service, offered)))
+    registrations: Layer.effectDiscard(
+      Effect.suspend(() => {
+        const tryFirst = makeDryRuns()
+        return Effect.forEach(tools, (offered) => addTool(service, offered, tryFirst))
+      })
+    )
   })
   return Layer.launch(server).pipe(Effect.provide([stdio, FetchHttpClient.layer]))
 }
@@ -81,14 +88,18 @@ const stdio = Layer.effect(
 
 const isJson = (line: string) => Option.isSome(Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))(line))
 
-const addTool = Effect.fnUntraced(function* (service: Service, { operation, tool }: OfferedTool) {
+const addTool = Effect.fnUntraced(function* (
+  service: Service,
+  { operation, tool }: OfferedTool,
+  tryFirst: ReturnType<typeof makeDryRuns>
+) {
   const client = yield* HttpClient.HttpClient
   const server = yield* McpServer.McpServer
   yield* server.addTool({
     tool,
     annotations: Context.empty(),
     handle: (input: Readonly<Record<string, unknown>> = {}) =>
-      callOperation(service, operation, input).pipe(
+      tryFirst(operation, input, callOperation(service, operation, input)).pipe(
         Effect.map(({ isError, text }) => new McpSchema.CallToolResult({ isError, content: [{ type: "text", text }] })),
         Effect.provideService(HttpClient.HttpClient, client)
       )

@@ -1,6 +1,7 @@
 /** The operations as tools: names, input schemas and hints for the client that asks a person before it calls one. */
 import type { JsonSchema } from "effect/JsonSchema"
 import { argumentsOf, type Contract, type ContractOperation } from "./Contract.ts"
+import { changesMany } from "./DryRuns.ts"
 
 /** Which operations become tools. */
 export interface Offered {
@@ -26,6 +27,8 @@ export const isOffered =
 const changesNothing = ({ method, scopes }: ContractOperation): boolean =>
   method === "GET" || (scopes.length > 0 && scopes.every((scope) => scope.endsWith(":read")))
 
+const endangering = ["createApiKey", changesMany]
+
 /** What a tool may do, for a client that asks before it calls one (the specification's tool annotations). */
 export const hintsOf = (operation: ContractOperation) => {
   const readOnlyHint = changesNothing(operation)
@@ -33,7 +36,7 @@ export const hintsOf = (operation: ContractOperation) => {
     title: operation.summary,
     readOnlyHint,
     // Creating adds to what there is; all other changes replace, end or remove something. An API key is a new way in.
-    destructiveHint: !readOnlyHint && (!operation.id.startsWith("create") || operation.id === "createApiKey"),
+    destructiveHint: !readOnlyHint && (!operation.id.startsWith("create") || endangering.includes(operation.id)),
     idempotentHint: readOnlyHint || operation.method === "PUT" || operation.method === "DELETE",
     openWorldHint: false
   }

@@ -5,6 +5,7 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import { bulkJobs } from "./scaleBulk.ts"
 import { happenings } from "./scaleEvents.ts"
 import { chance, created, id, instant, type Statement } from "./scaleValues.ts"
 import { restateLicenses } from "./untriggered.ts"
@@ -101,6 +102,7 @@ const statements = (sizes: Sizes): ReadonlyArray<Statement> => [
   ...licenses(sizes),
   ...happenings(sizes, meteredFeature),
   ...surroundings(sizes),
+  ...bulkJobs(sizes.others, hotProduct),
   ...crowd(sizes)
 ]
 

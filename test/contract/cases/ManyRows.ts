@@ -74,7 +74,8 @@ export const ids: { readonly [kind: string]: string } = {
   policies: timedPolicy,
   features: meteredFeature,
   licenses: idOf("lic", 1),
-  customers: idOf("cust", 1)
+  customers: idOf("cust", 1),
+  "bulk-jobs": idOf("bulk", 1)
 }
 
 /** The faults of a page's plan. */

@@ -1,6 +1,6 @@
 /** Commands in this process: parsed and run as by the program, without its start. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { ConfigProvider, Console, Effect, Redacted } from "effect"
+import { Cause, ConfigProvider, Console, Effect, Exit, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { commands } from "../../../src/tools/cli/Commands.ts"
 import { exitCodeOf, helpPresenter } from "../../../src/tools/cli/Output.ts"
@@ -18,7 +18,7 @@ export const operatorSettings = Effect.map(Database, ({ url }) => ({
   LICENSING_MASTER_KEY: Redacted.value(masterKey)
 }))
 
-/** What a command prints, and its exit code. The environment holds these variables only. */
+/** What a command prints, its exit code, and why it failed, which the program prints. The environment holds these variables only. */
 export const runLine = Effect.fnUntraced(function* (
   environment: Record<string, string>,
   ...args: ReadonlyArray<string>
@@ -34,5 +34,6 @@ export const runLine = Effect.fnUntraced(function* (
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment)),
     Effect.provide([NodeServices.layer, helpPresenter])
   )
-  return { code: exitCodeOf(exit), out: out.join("\n"), error: error.join("\n") }
+  const failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : ""
+  return { code: exitCodeOf(exit), out: out.join("\n"), error: error.join("\n"), failure }
 })

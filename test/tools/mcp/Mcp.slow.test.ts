@@ -69,6 +69,14 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         assert.isBoolean(diagnosed.admitted)
         assert.strictEqual((yield* data("revokeLicense", { id: license.id })).status, "revoked")
 
+        const many = { action: "suspend", filter: { product_id: product.id }, reason: "Not paid" }
+        const { isError: isUntried, text: untried } = yield* call(client, "createBulkJob", { body: many })
+        assert.isTrue(isUntried)
+        assert.match(untried, /dry_run: true first/)
+        assert.isTrue((yield* data("createBulkJob", { body: { ...many, dry_run: true } })).dry_run)
+        assert.isTrue((yield* call(client, "createBulkJob", { body: { ...many, action: "revoke" } })).isError)
+        assert.isFalse((yield* data("createBulkJob", { body: many })).dry_run)
+
         const refused = yield* call(client, "getLicense", { id: "lic_../../products" })
         assert.isTrue(refused.isError)
         assert.match(refused.text, /^NOT_FOUND: /)

@@ -1,0 +1,33 @@
+/** A change of many licenses is called as a dry run first, so that a person can see what it would do. */
+import { Effect, Predicate } from "effect"
+import { canonicalize } from "../../contract/api/CanonicalJson.ts"
+import type { ContractOperation } from "./Contract.ts"
+import type { Answer } from "./ToolCalls.ts"
+
+export const changesMany = "createBulkJob"
+
+export const makeDryRuns = () => {
+  let tried: string | undefined
+  return <E, R>(
+    { id }: ContractOperation,
+    { body }: { readonly body?: unknown },
+    call: Effect.Effect<Answer, E, R>
+  ) => {
+    if (id !== changesMany || !Predicate.isObject(body)) return call
+    const { dry_run, ...request } = body as { readonly dry_run?: unknown }
+    const requested = canonicalize(request as never)
+    if (dry_run === true) {
+      return Effect.tap(call, ({ isError }) =>
+        Effect.sync(() => {
+          if (!isError) tried = requested
+        })
+      )
+    }
+    return tried === requested ? call : Effect.succeed(untried)
+  }
+}
+
+const untried: Answer = {
+  isError: true,
+  text: `${changesMany} changes many licenses: call it with the same body and dry_run: true first, read the counts of that job with getBulkJob, and let the person confirm them.`
+}
