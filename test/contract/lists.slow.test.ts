@@ -27,6 +27,7 @@ interface Page {
     readonly sequence?: number
     readonly definition_id?: string
     readonly feature_id?: string
+    readonly license_id?: string
     readonly status?: string
     readonly customer_name?: string
     readonly customer_email?: string
@@ -63,7 +64,10 @@ interface Walk {
 }
 
 const keysOf = (rows: Page["data"]) =>
-  rows.map(({ id, sequence, definition_id, feature_id }) => id ?? sequence ?? definition_id ?? feature_id)
+  rows.map(
+    ({ id, sequence, definition_id, feature_id, license_id }) =>
+      id ?? sequence ?? definition_id ?? feature_id ?? license_id
+  )
 
 /** The operation that adds a row to a list: the POST of the same path. Any change adds a row to a feed. */
 const makerOf = ({ path }: Operation) =>

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { bulkJobs } from "./scaleBulk.ts"
 import { happenings } from "./scaleEvents.ts"
-import { chance, created, id, instant, type Statement } from "./scaleValues.ts"
+import { address, chance, created, id, instant, personal, type Statement } from "./scaleValues.ts"
 import { restateLicenses } from "./untriggered.ts"
 
 export interface Sizes {
@@ -40,26 +40,6 @@ export const idOf = (prefix: string, n: number): string => `${prefix}_${n.toStri
 const described = `jsonb_build_object('origin', 'import', 'plan', CASE WHEN n % 500 = 0 THEN 'partner' ELSE 'basic' END,
   'seats', n % 5000)`
 const metadata = `'{"origin": "import"}'::jsonb`
-const words = (text: string) =>
-  `ARRAY[${text
-    .split(" ")
-    .map((word) => `'${word}'`)
-    .join(", ")}]`
-const firstNames = words(
-  "Ada Ben Carla Dmitri Elena Farid Grace Hugo Ines Jonas Kira Luis Maria Nils Olga Pedro Rosa Sven Tara Uwe"
-)
-const syllables = words(
-  "ber kow man sen lar tin mor vel dan gor hal rit san tur wal zan bel cor del fer gar hol jan kel lin mar nor ost"
-)
-const domains = words("example.com example.org example.net mail.example.com office.example.org")
-/** One of the words, always the same for the same row. */
-const pick = (array: string, n: string, salt: number) => `(${array})[${chance(n, salt)} % cardinality(${array}) + 1]`
-/** Realistic names: 20 first names, 20,000 last names. */
-const personal = (n: string) => `
-  LATERAL (SELECT ${pick(firstNames, n, 11)} AS first_name,
-    initcap(${[12, 13, 14].map((salt) => pick(syllables, n, salt)).join(" || ")}) AS last_name) person`
-const address = (n: string) => `lower(first_name || '.' || last_name) || ${n} % 100 || '@' || ${pick(domains, n, 15)}`
-
 /** Fills a database on which a service has just been started: it contains every table and the first API key. */
 export const fill = Effect.fnUntraced(function* (
   { values }: Session,
