@@ -10,7 +10,7 @@ import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { scanJson } from "../../contract/api/json/JsonScan.ts"
 import { isStorable } from "../../contract/api/Text.ts"
 import { Settings } from "../../platform/config/Config.ts"
-import type { Principal } from "../CurrentActor.ts"
+import type { Principal, ProductIds } from "../CurrentActor.ts"
 import { ManagementScope } from "../Scope.ts"
 import { type KeySet, makeIssuerKeys } from "./IssuerKeys.ts"
 
@@ -26,7 +26,7 @@ export class Oidc extends Context.Service<
   static readonly layer = Layer.effect(
     Oidc,
     Effect.gen(function* () {
-      const { oidcAudience, oidcIssuer, oidcScopeClaim } = yield* Settings
+      const { oidcAudience, oidcIssuer, oidcProductsClaim, oidcScopeClaim } = yield* Settings
       if (oidcIssuer === undefined || oidcAudience === undefined)
         return Oidc.of({ authenticate: () => Effect.fail(malformed) })
       const keys = yield* makeIssuerKeys(oidcIssuer)
@@ -41,7 +41,7 @@ export class Oidc extends Context.Service<
             (error) => error instanceof errors.JWKSNoMatchingKey,
             () => Effect.flatMap(keys.newerThan(current), (newer) => check(token, newer))
           )
-          return yield* principalOf(payload, oidcScopeClaim)
+          return yield* principalOf(payload, { scopes: oidcScopeClaim, products: oidcProductsClaim })
         },
         Effect.catchTag("IssuerUnreachable", () => Effect.fail(unreachable)),
         Effect.catchIf((error): error is errors.JOSEError => error instanceof errors.JOSEError, refusalOf)
@@ -79,6 +79,8 @@ const types = new Set<unknown>(["jwt", accessTokenType])
 const leewaySeconds = 60
 /** Characters of the longest subject (OpenID Connect Core, section 2). */
 const subjectMax = 255
+/** As many as an API key can have. */
+const productsMax = 100
 
 const verifier = (issuer: string, audience: string) =>
   Effect.fnUntraced(function* (token: string, keys: KeySet) {
@@ -113,18 +115,27 @@ const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> =
   )
 }
 
-const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Principal, OidcRefusal> => {
+/** The names of the claims that this service is told. */
+interface Claims {
+  readonly scopes: string
+  readonly products: string | undefined
+}
+
+const principalOf = (payload: JWTPayload, claims: Claims): Effect.Effect<Principal, OidcRefusal> => {
   const { cnf, sub } = payload
   const isSubject = typeof sub === "string" && sub !== "" && sub.length <= subjectMax && isStorable(sub)
   // A token that is bound to its holder's key (RFC 7800) must not be accepted as a bearer token.
   const isBound = cnf !== undefined
-  if (!isSubject || isBound) return Effect.fail(invalid)
+  const products = claims.products === undefined ? undefined : productsOf(payload[claims.products])
+  if (!isSubject || isBound || products === "unusable") return Effect.fail(invalid)
+  const scopes = scopesOf(payload[claims.scopes])
   return Effect.succeed({
     actor: { actor_type: "oidc_subject", actor_id: sub },
     name: nameOf(payload) ?? sub,
-    scopes: scopesOf(payload[scopeClaim]),
+    // As of API keys, the scope admin has no limit.
+    scopes: products === undefined ? scopes : scopes.difference(new Set(["admin"])),
     expires_at: payload.exp === undefined ? undefined : payload.exp * 1_000,
-    product_ids: undefined
+    product_ids: products
   })
 }
 
@@ -135,9 +146,22 @@ const nameOf = ({ name, preferred_username }: JWTPayload): string | undefined =>
     ?.slice(0, subjectMax)
     .toWellFormed()
 
-/** The scopes that this service knows, from a space-separated text (RFC 8693, section 4.2) or an array. */
+/** The scopes that this service knows. */
 const scopesOf = (claim: unknown): ReadonlySet<ManagementScope> => {
-  const claimed: ReadonlyArray<unknown> =
-    typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : []
+  const claimed = listOf(claim) ?? []
   return new Set(ManagementScope.literals.filter((scope) => claimed.includes(scope)))
 }
+
+/** The products of a token; undefined: all. A claim that cannot be read must not mean all. */
+const productsOf = (claim: unknown): ProductIds | "unusable" => {
+  if (claim === undefined) return undefined
+  const ids = listOf(claim)?.filter((id) => id !== "")
+  const isUsable = ids !== undefined && ids.length <= productsMax && ids.every(isId)
+  return isUsable ? [...new Set(ids)] : "unusable"
+}
+
+const isId = (id: unknown): id is string => typeof id === "string" && isStorable(id)
+
+/** A space-separated text (RFC 8693, section 4.2) or an array. */
+const listOf = (claim: unknown): ReadonlyArray<unknown> | undefined =>
+  typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : undefined

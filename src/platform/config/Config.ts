@@ -154,6 +154,8 @@ const settings = {
   oidcAudience: optional("LICENSING_OIDC_AUDIENCE", "a text", text),
   /** The claim that contains their scopes: a space-separated text, or an array. */
   oidcScopeClaim: setting("LICENSING_OIDC_SCOPE_CLAIM", "the name of a claim", "scope", text),
+  /** The claim that contains the products that they are limited to; unset: no token is limited. */
+  oidcProductsClaim: optional("LICENSING_OIDC_PRODUCTS_CLAIM", "the name of a claim", text),
   /** Pages of these origins may call the API from a browser or a web view; unset: none. */
   corsOrigins: setting<ReadonlyArray<string>>(
     "LICENSING_CORS_ORIGINS",

@@ -71,6 +71,28 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
+  it.effect("are limited to the products in the configured claim, and invalid if it cannot be read", () =>
+    Effect.gen(function* () {
+      const { issuer } = yield* makeVerifier()
+      const productsIn = Effect.fnUntraced(function* (products: unknown) {
+        const oidc = yield* makeOidc("scope", "products")
+        const token = yield* issuer.sign(noon, { payload: { scope: "license:read admin", products } })
+        return yield* Effect.match(oidc.authenticate(token), {
+          onSuccess: ({ product_ids, scopes }) => [...scopes, product_ids],
+          onFailure: ({ code }) => code
+        })
+      })
+      const ids = (count: number) => Array.from({ length: count }, (_, index) => `prod_${index}`)
+      assert.deepStrictEqual(yield* productsIn(undefined), ["admin", "license:read", undefined])
+      for (const claim of ["prod_0 prod_1", ["prod_0", "prod_1", "prod_0"]])
+        assert.deepStrictEqual(yield* productsIn(claim), ["license:read", ["prod_0", "prod_1"]])
+      for (const claim of ["", []]) assert.deepStrictEqual(yield* productsIn(claim), ["license:read", []])
+      assert.deepStrictEqual(yield* productsIn(ids(100)), ["license:read", ids(100)])
+      for (const claim of [ids(101), 7, null, {}, ["prod_0", 7], ["prod_\u0000"], true])
+        assert.strictEqual(yield* productsIn(claim), "TOKEN_INVALID", JSON.stringify(claim))
+    })
+  )
+
   it.effect("are valid for one minute of clock tolerance before and after their stated period", () =>
     Effect.gen(function* () {
       const { signed } = yield* makeVerifier()

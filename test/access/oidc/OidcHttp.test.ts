@@ -2,10 +2,16 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { audience, Issuer } from "../../support/http/Authentication.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
+import { idsIn, makeProduct } from "../../support/http/ProductTokens.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
 const layerServer = Layer.unwrap(
-  Issuer.useSync(({ url }) => TestServer.layerWith({ oidcIssuer: url, oidcAudience: audience, rateFailures: 3 }))
+  Issuer.useSync(({ url }) =>
+    TestServer.layerWith({
+      ...{ oidcIssuer: url, oidcAudience: audience, oidcProductsClaim: "https://example.com/products" },
+      rateFailures: 3
+    })
+  )
 ).pipe(Layer.provideMerge(Issuer.layer))
 
 layer(layerServer)("A service that accepts tokens of an issuer", (it) => {
@@ -30,6 +36,23 @@ layer(layerServer)("A service that accepts tokens of an issuer", (it) => {
       const read = yield* send({ path: "/api/v1/products", headers })
       assertRefused(read, 403, "TOKEN_SCOPE_DENIED", "product:read")
       assert.include(String(read.headers["www-authenticate"]), 'error="insufficient_scope"')
+    })
+  )
+
+  it.effect("limits a person to the products that the token names", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const [own, other] = [yield* makeProduct, yield* makeProduct]
+      const scope = "admin product:read product:write"
+      const headers = yield* authorizationFor({ scope, "https://example.com/products": [own.id] }, yield* timeOf)
+      const ask = (path: string) => send({ path: `/api/v1${path}`, headers })
+      assert.deepStrictEqual(idsIn(yield* ask("/products")), [own.id])
+      assertRefused(yield* ask(`/products/${other.id}`), 404, "NOT_FOUND")
+      assertRefused(yield* ask("/api-keys"), 403, "TOKEN_SCOPE_DENIED")
+      assert.deepInclude(assertAnswered(yield* ask("/me"), 200), {
+        product_ids: [own.id],
+        scopes: ["product:read", "product:write"]
+      })
     })
   )
 

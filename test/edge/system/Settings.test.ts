@@ -111,6 +111,7 @@ describe("Settings", () => {
         LICENSING_OIDC_ISSUER: "https://issuer.example.com/realm/",
         LICENSING_OIDC_AUDIENCE: "https://licenses.example.com",
         LICENSING_OIDC_SCOPE_CLAIM: "permissions",
+        LICENSING_OIDC_PRODUCTS_CLAIM: "products",
         LICENSING_CONSOLE_OIDC_CLIENT_ID: "console",
         LICENSING_CONSOLE_OIDC_SCOPES: "openid  offline_access",
         LICENSING_CONSOLE_OIDC_PARAMETERS: "resource=https%3A%2F%2Flicenses.example.com&prompt=select_account",
@@ -135,7 +136,7 @@ describe("Settings", () => {
         [0, 120, 10_000_000]
       )
       assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
-      assert.strictEqual(settings.oidcScopeClaim, "permissions")
+      assert.deepStrictEqual([settings.oidcScopeClaim, settings.oidcProductsClaim], ["permissions", "products"])
       assert.deepStrictEqual(settings.consoleScopes.concat(settings.consoleParameters.flat()), signIn)
       assert.deepStrictEqual(settings.corsOrigins, originsOfAll)
       assert.isTrue(settings.webhookAllowLocal)

@@ -247,9 +247,9 @@ const close = (server: Server): Effect.Effect<void> =>
   })
 
 /** Builds the service's OIDC verifier with an empty cache. */
-export const makeOidc = Effect.fnUntraced(function* (scopeClaim = "scope") {
+export const makeOidc = Effect.fnUntraced(function* (oidcScopeClaim = "scope", oidcProductsClaim?: string) {
   const { url } = yield* Issuer
-  const settings = Settings.layerTest({ oidcIssuer: url, oidcAudience: audience, oidcScopeClaim: scopeClaim })
+  const settings = Settings.layerTest({ oidcIssuer: url, oidcAudience: audience, oidcScopeClaim, oidcProductsClaim })
   return Context.get(yield* Layer.build(Layer.fresh(Oidc.layer).pipe(Layer.provide(settings))), Oidc)
 })
 
