@@ -46,7 +46,7 @@ layer(layerServer)("A service that accepts tokens of an issuer", (it) => {
       const scope = "admin product:read product:write"
       const headers = yield* authorizationFor({ scope, "https://example.com/products": [own.id] }, yield* timeOf)
       const ask = (path: string) => send({ path: `/api/v1${path}`, headers })
-      assert.deepStrictEqual(idsIn(yield* ask("/products")), [own.id])
+      assert.deepStrictEqual(idsIn((yield* ask("/products")).json), [own.id])
       assertRefused(yield* ask(`/products/${other.id}`), 404, "NOT_FOUND")
       assertRefused(yield* ask("/api-keys"), 403, "TOKEN_SCOPE_DENIED")
       assert.deepInclude(assertAnswered(yield* ask("/me"), 200), {
