@@ -2,6 +2,7 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { AuditSearch } from "./audit/AuditSearch.ts"
+import { BulkSearch } from "./bulk/BulkSearch.ts"
 import { OrderSearch, PeriodSearch, SubscriptionSearch } from "./commerce/PurchaseSearch.ts"
 import { CustomerPageSearch, CustomerSearch } from "./customers/CustomerSearch.ts"
 import { DeviceSearch } from "./devices/DeviceSearch.ts"
@@ -54,6 +55,17 @@ const batch = createRoute({
   ...at,
   path: "/licenses/batch",
   component: lazyRouteComponent(() => import("./batch/IssueBatch.tsx"), "IssueBatch")
+})
+const bulkJobs = createRoute({
+  ...at,
+  path: "/bulk-jobs",
+  component: lazyRouteComponent(() => import("./bulk/BulkJobs.tsx"), "BulkJobs"),
+  validateSearch: searchOf(BulkSearch)
+})
+const bulkJob = createRoute({
+  ...at,
+  path: "/bulk-jobs/$id",
+  component: lazyRouteComponent(() => import("./bulk/BulkJobPage.tsx"), "BulkJobPage")
 })
 const audit = createRoute({
   ...at,
@@ -185,6 +197,8 @@ export const router = createRouter({
     issue,
     license,
     batch,
+    bulkJobs,
+    bulkJob,
     audit,
     devices,
     customers,

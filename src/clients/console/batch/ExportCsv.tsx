@@ -1,35 +1,39 @@
-/** Licenses as a CSV file that the browser saves: the chosen ones, or all that filters choose. */
+/** All rows of a list as a CSV file that the browser saves. */
 import { Exit } from "effect"
 import { useEffect, useRef, useState } from "react"
 import { countOf } from "../parts/Format.ts"
 import { Fault } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
-import type { Chosen } from "./BatchDialog.tsx"
-import { csvOf, licenseHeader } from "./LicenseFile.ts"
-import { readAll, save } from "./ReadAll.ts"
+import { type ReadPage, readAll, save } from "./ReadAll.ts"
 
-const file = "licenses.csv"
+interface Props<A> {
+  readonly label: string
+  readonly file: string
+  /** The first line. */
+  readonly header: string
+  readonly linesOf: (rows: ReadonlyArray<A>) => string
+  readonly read: ReadPage<A>
+}
 
-export const ExportCsv = ({ chosen, label }: { readonly chosen: Chosen; readonly label: string }) => {
+export const ExportCsv = <A,>({ file, header, label, linesOf, read }: Props<A>) => {
   const [count, setCount] = useState<number>()
   const [told, setTold] = useState<Told>()
   const stop = useRef<AbortController>(null)
   useEffect(() => () => stop.current?.abort(), [])
   const start = () => {
-    if (!("filters" in chosen)) return save(file, [licenseHeader, csvOf(chosen)])
     const controller = new AbortController()
     stop.current = controller
     setTold(undefined)
     setCount(0)
-    // Text takes a tenth of the memory of the licenses: a list may have a million.
-    const parts = [licenseHeader]
-    let read = 0
-    const take = (page: Parameters<typeof csvOf>[0]) => {
-      parts.push(csvOf(page))
-      read += page.length
-      setCount(read)
+    // Text takes a tenth of the memory of the rows: a list may have a million.
+    const parts = [header]
+    let rows = 0
+    const take = (page: ReadonlyArray<A>) => {
+      parts.push(linesOf(page))
+      rows += page.length
+      setCount(rows)
     }
-    void readAll({ filters: chosen.filters, signal: controller.signal, take }).then((exit) => {
+    void readAll({ read, signal: controller.signal, take }).then((exit) => {
       setCount(undefined)
       if (exit === undefined) return
       if (Exit.isFailure(exit)) setTold(tell(exit.cause))

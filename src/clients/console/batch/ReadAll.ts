@@ -1,24 +1,27 @@
-/** All licenses that filters choose, and files that the browser saves. */
+/** All pages of a list, and files that the browser saves. */
 import { Effect, Exit } from "effect"
-import type { Keyset } from "../../../contract/api/Paging.ts"
-import type { License } from "../../../licensing/model/License.ts"
-import type { Request } from "../../client/Client.ts"
-import { perform, run } from "../service/Hooks.ts"
+import type { Keyset, Page } from "../../../contract/api/Paging.ts"
+import { perform } from "../service/Hooks.ts"
 
-export type Filters = NonNullable<Request<"listLicenses">["query"]>
+export interface PageQuery {
+  readonly limit: number
+  readonly cursor?: Keyset
+}
 
-interface Options {
-  readonly filters: Filters
+/** Reads one page of a list. */
+export type ReadPage<A> = (query: PageQuery) => Promise<Exit.Exit<Page<A>, unknown>>
+
+interface Options<A> {
+  readonly read: ReadPage<A>
   readonly signal: AbortSignal
   /** Is given each page. */
-  readonly take: (page: ReadonlyArray<License>) => void
+  readonly take: (page: ReadonlyArray<A>) => void
 }
 
 /** Reads page after page. The result is undefined if the signal ended it. */
-export const readAll = (options: Options, cursor?: Keyset): Promise<Exit.Exit<void, unknown> | undefined> => {
-  const { filters, signal, take } = options
-  const query = { ...filters, limit: 200, ...(cursor === undefined ? {} : { cursor }) }
-  return run("listLicenses", { query }).then((exit) => {
+export const readAll = <A>(options: Options<A>, cursor?: Keyset): Promise<Exit.Exit<void, unknown> | undefined> => {
+  const { read, signal, take } = options
+  return read({ limit: 200, ...(cursor === undefined ? {} : { cursor }) }).then((exit) => {
     if (signal.aborted) return undefined
     if (Exit.isFailure(exit)) return Exit.asVoid(exit)
     take(exit.value.items)

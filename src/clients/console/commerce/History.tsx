@@ -2,8 +2,8 @@
 import type { Schema } from "effect"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
-import { HistoryPagination } from "../licenses/Pagination.tsx"
 import { instantOf, wordsOf } from "../parts/Format.ts"
+import { HistoryPagination } from "../parts/Pagination.tsx"
 import { type Column, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 

@@ -5,9 +5,9 @@ import { useRef } from "react"
 import type { Refusal } from "../../../contract/api/Failure.ts"
 import { Client } from "../../client/Client.ts"
 import { LicensePages } from "../licenses/LicensePages.tsx"
-import { usePages } from "../licenses/Pagination.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import type { Field } from "../parts/Fields.tsx"
+import { usePages } from "../parts/Pagination.tsx"
 import { Section } from "../parts/Show.tsx"
 import {
   type Attempt,

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { LicensePages } from "../licenses/LicensePages.tsx"
-import { usePages } from "../licenses/Pagination.tsx"
+import { usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 

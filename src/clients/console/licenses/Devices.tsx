@@ -1,9 +1,9 @@
 /** The devices of a license. */
 import type { License } from "../../../licensing/model/License.ts"
 import { DeviceActions, deviceName } from "../devices/DeviceActions.tsx"
+import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
-import { Pagination, usePages } from "./Pagination.tsx"
 
 interface Props {
   readonly license: License

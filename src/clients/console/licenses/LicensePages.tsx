@@ -1,9 +1,9 @@
 /** The pages of the licenses that belong to a record. */
 
+import { Pagination, type usePages } from "../parts/Pagination.tsx"
 import { Loaded, Table } from "../parts/Show.tsx"
 import type { Asked } from "../service/Hooks.ts"
 import { licenseColumns } from "./LicenseColumns.tsx"
-import { Pagination, type usePages } from "./Pagination.tsx"
 
 export const LicensePages = (props: {
   readonly of: Asked<"listLicenses">

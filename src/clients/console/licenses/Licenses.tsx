@@ -1,9 +1,9 @@
 /** The list of licenses. */
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { LicenseStatus } from "../../../licensing/model/License.ts"
-import { BatchBar } from "../batch/BatchBar.tsx"
-import { ExportCsv } from "../batch/ExportCsv.tsx"
-import { choiceOf, useSelection } from "../batch/Selection.tsx"
+import { ExportLicenses } from "../batch/LicenseFile.tsx"
+import { ChosenBar } from "../bulk/ChosenBar.tsx"
+import { choiceOf, useSelection } from "../bulk/Selection.tsx"
 import { Icon } from "../look/Icon.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
@@ -37,16 +37,15 @@ export const Licenses = () => {
         more={
           <>
             {mayIssue && <Link to="/licenses/batch">Issue a batch</Link>}
-            <ExportCsv label="Export as CSV" chosen={{ filters }} />
+            <Link to="/bulk-jobs">Bulk jobs</Link>
+            <ExportLicenses label="Export as CSV" chosen={{ filters }} />
           </>
         }
       >
         {mayIssue && <IssueLink />}
       </Heading>
       <Filters search={search} />
-      {shown !== undefined && (
-        <BatchBar selection={selection} set={set} page={shown} filters={filters} mayChange={may("license:write")} />
-      )}
+      {shown !== undefined && <ChosenBar selection={selection} set={set} page={shown} filters={filters} />}
       <List
         caption="Licenses"
         noun="license"

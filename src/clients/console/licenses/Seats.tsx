@@ -1,9 +1,9 @@
 /** Who holds the floating seats of a license now. */
 import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
+import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
-import { Pagination, usePages } from "./Pagination.tsx"
 
 export const Seats = ({ license: { id, limits } }: { readonly license: License }) => {
   const { earlier, query, ...pages } = usePages()

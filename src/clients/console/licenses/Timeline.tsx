@@ -3,9 +3,9 @@ import { Link } from "@tanstack/react-router"
 import { useState } from "react"
 import type { License } from "../../../licensing/model/License.ts"
 import { sentenceOf, wordsOf } from "../parts/Format.ts"
+import { HistoryPagination } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
-import { HistoryPagination } from "./Pagination.tsx"
 
 export const Timeline = ({ license: { id } }: { readonly license: License }) => {
   const [cursor, setCursor] = useState<number>()

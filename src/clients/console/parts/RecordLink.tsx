@@ -10,7 +10,8 @@ const screens: Readonly<Record<string, string>> = {
   customer_id: "/customers/$id",
   order_id: "/orders/$id",
   subscription_id: "/subscriptions/$id",
-  report_export_id: "/reports/exports/$id"
+  report_export_id: "/reports/exports/$id",
+  bulk_job_id: "/bulk-jobs/$id"
 }
 
 interface Props {

@@ -1,13 +1,13 @@
 /** One export: how far it is, and its file. */
 import { getRouteApi } from "@tanstack/react-router"
-import { Cause, Exit } from "effect"
+import { Exit } from "effect"
 import { useState } from "react"
 import type { ReportExport } from "../../../insight/reports/exports/Export.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { Facts, Fault, Loaded, Status, Time } from "../parts/Show.tsx"
-import { isFinal, type Told, tell } from "../service/Failures.ts"
+import { type Told, tell } from "../service/Failures.ts"
+import { useFollowing } from "../service/Following.ts"
 import { run, useAsk, useBusy } from "../service/Hooks.ts"
-import { usePolling } from "../service/Polling.ts"
 import { later } from "../service/Service.ts"
 import { fileOf } from "./ExportFile.ts"
 import { ReportsHeading } from "./ReportsHeading.tsx"
@@ -20,19 +20,11 @@ export const ExportPage = () => {
   return <Loaded of={asked}>{(first) => <Screen key={first.id} first={first} />}</Loaded>
 }
 
-const isRunning = ({ status }: ReportExport) => status === "pending" || status === "processing"
+const isOpen = ({ status }: ReportExport) => status === "pending" || status === "processing"
 
 const Screen = ({ first }: { readonly first: ReportExport }) => {
-  const [latest, setLatest] = useState(first)
-  const [failed, setFailed] = useState<Cause.Cause<unknown>>()
-  const params = { id: first.id }
-  const isRefused = failed !== undefined && isFinal(Cause.squash(failed))
-  usePolling("1 second", isRunning(latest) && !isRefused, () => {
-    void run("getReportExport", { params }).then((exit) => {
-      setFailed(Exit.isFailure(exit) ? exit.cause : undefined)
-      if (Exit.isSuccess(exit)) setLatest(exit.value)
-    })
-  })
+  const reread = () => run("getReportExport", { params: { id: first.id } })
+  const { failed, isRefused, latest } = useFollowing({ first, isOpen, reread })
   return (
     <>
       <ReportsHeading title={`Export: ${latest.report_kind.replaceAll("-", " ")}`}>

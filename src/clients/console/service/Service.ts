@@ -1,16 +1,5 @@
 /** The service as its typed client gives it, in effects that the page runs. */
-import {
-  Cause,
-  Clock,
-  type Context,
-  type Duration,
-  Effect,
-  Exit,
-  Layer,
-  Option,
-  type Redacted,
-  Semaphore
-} from "effect"
+import { Clock, type Context, type Duration, Effect, type Exit, Layer, Option, type Redacted, Semaphore } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { statuses } from "../../../contract/api/ErrorCode.ts"
 import { isRefusal } from "../../../contract/api/Failure.ts"
@@ -29,8 +18,8 @@ import { currentSession, type Holder, renew, type Session, signOut } from "./Ses
 
 type Token = Effect.Effect<Redacted.Redacted<string>>
 
-const clientOf = (token: Token, attemptsMax = 2) =>
-  Client.layer({ baseUrl: service, attemptsMax }).pipe(
+const clientOf = (token: Token) =>
+  Client.layer({ baseUrl: service, attemptsMax: 2 }).pipe(
     Layer.provide(
       Layer.effect(
         HttpClient.HttpClient,
@@ -147,14 +136,8 @@ const tokenOf = ({ holder, signal }: Session): Token =>
     ? Effect.never
     : Effect.flatMap(currentToken(holder), (token) => (signal.aborted ? Effect.never : Effect.succeed(token)))
 
-/** Runs an effect that sends every request once and decides itself what to send again. */
-export const runSendingOnce = <A, E>(of: Session, effect: Effect.Effect<A, E, Client>): Promise<A> =>
-  runUntilEnd(of, Effect.provide(effect, clientOf(tokenOf(of), 1))).then((exit) =>
-    Exit.isSuccess(exit) ? exit.value : Promise.reject(Cause.squash(exit.cause))
-  )
-
 /** A token that is no longer valid ends its session. */
-export const endingSession = <A, E, R>(of: Session, effect: Effect.Effect<A, E, R>) =>
+const endingSession = <A, E, R>(of: Session, effect: Effect.Effect<A, E, R>) =>
   Effect.tapError(effect, (error) =>
     Effect.sync(() => {
       // Of several requests the first ends the session, and none ends another's.

@@ -130,13 +130,13 @@ const ofRecords: ReadonlyArray<RefusedChange> = [
     }
   },
   {
-    what: "suspending many licenses",
+    what: "checking a change of many licenses",
     path: ({ license }) => `/licenses?product_id=${license.product_id}`,
     heading: () => "Licenses",
     act: async (person) => {
       await person.page.getByLabel("Choose all on this page").check()
       await person.click("Suspend")
-      await person.click(/^Suspend 2 licenses/)
+      await person.click("Check")
     }
   }
 ]

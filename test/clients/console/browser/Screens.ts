@@ -21,12 +21,15 @@ export const screens = Effect.gen(function* () {
   const { items: subscriptions } = yield* client.commerce.listSubscriptions({ params, query: oldest })
   const { items: versions } = yield* client.versions.list({ params, query: oldest })
   const exported = yield* client.events.list({ query: { event_type: "report_export.created", limit: 1 } })
+  const { items: jobs } = yield* client.bulkJobs.list({ query: { action: "apply_policy", limit: 1 } })
   const [opened] = (yield* client.activities.list({ query: { license_id: license!.id, limit: 1 } })).items
   return [
     ["", "Overview"],
     ["/licenses", "Licenses"],
     ["/licenses/new", "Issue a license"],
     ["/licenses/batch", "Issue a batch"],
+    ["/bulk-jobs", "Bulk jobs"],
+    ...jobs.map(({ id, matched }): Screen => [`/bulk-jobs/${id}`, `Apply the policy to ${matched} licenses`]),
     [`/licenses/${license!.id}`, license!.customer_name!],
     [`/licenses/${license!.id}/audit`, `Audit of ${license!.customer_name}`],
     ["/devices", "Devices"],

@@ -8,6 +8,7 @@ import { TestServer } from "../../../support/http/TestServer.ts"
 import { makeReceiver } from "../../../support/http/Webhooks.ts"
 import { Browser } from "../browser/Browser.ts"
 import { builtConsole } from "../browser/BuiltConsole.ts"
+import { applyPolicies } from "../browser/BulkWorker.ts"
 import { days, liveHalfYear } from "./HalfYear.ts"
 
 const daySeconds = 86_400
@@ -68,6 +69,7 @@ export const makeExample = Effect.gen(function* () {
   for (const seats of [10, 25]) yield* client.customers.update({ params, payload: { metadata: { seats } } })
   const [license] = (yield* client.licenses.list({ query: { status: "suspended", limit: 1 } })).items
   yield* client.licenses.reinstate({ params: { id: license!.id } })
+  yield* applyPolicies({})
   const health = client.ops.webhookHealth({})
   yield* Effect.repeat(health, { until: ({ deliveries }) => deliveries.retrying > 0 && deliveries.delivered_24h > 1 })
 })

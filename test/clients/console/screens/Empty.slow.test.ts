@@ -12,6 +12,7 @@ const screens = [
   ["/reports/exports", "Exports", "No report has been exported yet."],
   ["/activity?action=license.create", "Activity", "Nothing matches."],
   ["/activity?feed=events&event_type=license.created", "Activity", "Nothing matches."],
+  ["/bulk-jobs", "Bulk jobs", "No bulk jobs yet"],
   ["/operations", "Operations", "There is no webhook yet."]
 ] as const
 

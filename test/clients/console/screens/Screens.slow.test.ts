@@ -3,7 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
-import { atConsole, consoleLayer, looks, type Person, withPerson } from "../browser/Browser.ts"
+import { atConsole, looks, type Person, withPerson } from "../browser/Browser.ts"
+import { applyPolicies, bulkLayer } from "../browser/BulkWorker.ts"
 import { focused, stepTo } from "../browser/MenuSteps.ts"
 import { recordPurchase } from "../browser/Purchase.ts"
 import { nameOf, type Screen, screens } from "../browser/Screens.ts"
@@ -35,6 +36,9 @@ const prepare = Effect.gen(function* () {
   yield* recordPurchase({ product: license.product_id, customer: customer.id })
   yield* license.runtime.consume({ payload: { fingerprint: "m-1", feature_code: "renders", event_id: "1", amount: 7 } })
   yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", format: "csv" } })
+  const revoked = yield* issue()
+  yield* client.licenses.revoke({ params: { id: revoked.id } })
+  yield* applyPolicies({})
 })
 
 /** Looks at every screen in each look, and at one dialog. */
@@ -56,7 +60,7 @@ const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>) => {
   assert.deepStrictEqual(found, [])
 }
 
-layer(consoleLayer, { timeout: minutes })("The console", (it) => {
+layer(bulkLayer, { timeout: minutes })("The console", (it) => {
   it.effect(
     "has no screen that axe finds fault with: light, dark, and on a phone",
     ({ skip }) =>

@@ -1,8 +1,9 @@
-/** Many licenses at once: chosen in the list and changed, with what failed and why; and issued in a batch. */
+/** Many licenses at once: chosen in the list, checked and changed by a job, with what was refused and why; and issued in a batch. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../../support/http/TestServer.ts"
-import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+import { type Person, withPerson } from "../browser/Browser.ts"
+import { bulkLayer } from "../browser/BulkWorker.ts"
 
 const minutes = 5 * 60_000
 
@@ -42,12 +43,13 @@ const forgive = (person: Person) => {
   person.problems.splice(0, person.problems.length, ...person.problems.filter((text) => !text.includes("status of 4")))
 }
 
-layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
+layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
   it.effect(
-    "60 are suspended at once; what fails is listed with its reason, and the rest can be undone",
+    "60 are checked and then suspended by a job, whose page lists what was refused and why",
     ({ skip }) =>
       Effect.gen(function* () {
         const { all, ids, name, product, revoke } = yield* prepare(60)
+        for (const id of ids.slice(0, 3)) yield* revoke(id)
         yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
@@ -55,36 +57,30 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
           await person.click("Choose all 60 that match")
           await person.sees("60 licenses chosen")
           await person.click("Suspend")
-          await person.sees("60 licenses will stop working at once")
-          // Somebody else revokes three of them meanwhile.
-          for (const id of ids.slice(0, 3)) await Effect.runPromise(revoke(id))
-          await person.click("Suspend 60 licenses")
-          await person.sees("57 licenses are suspended. 3 failed.")
+          await person.sees("All licenses that match the filters")
+          await person.fill("Reason", "Not paid.")
+          await person.click("Check")
+          await person.sees("57 of 60 licenses would change. Nothing is changed yet.")
           await person.sees(`${name} customer 2`)
-          assert.strictEqual(await person.page.locator("dialog tbody tr").count(), 3)
-          assert.match((await person.page.locator("dialog tbody td").first().textContent()) ?? "", /revoked/)
-          const file = await downloaded(person, () => person.click("Save the failed as CSV"))
+          assert.strictEqual(countBy((await Effect.runPromise(all)).items, "active"), 57)
+          await person.click("Suspend 57 licenses")
+          await person.seesHeading("Suspend 60 licenses")
+          await person.sees("57 licenses changed.")
+          await person.sees("Not paid.")
+          await person.page.getByRole("link", { name: `${name} customer 2` }).waitFor()
+          assert.match((await person.page.locator("tbody td").first().textContent()) ?? "", /revoked/)
+          const file = await downloaded(person, () => person.click("Refusals as CSV"))
           assert.strictEqual(file.trim().split("\r\n").length, 4)
-          await person.click("Try the failed again")
-          await person.sees("57 licenses are suspended. 3 failed.")
-          forgive(person)
+          assert.include(file, ids[0]!)
+          await person.click("All bulk jobs", "link")
+          await person.seesHeading("Bulk jobs")
+          await person.page.getByRole("row", { name: /^Suspend ?Not paid. Completed 60 57 3/ }).waitFor()
+          await person.page.getByRole("row", { name: /^Suspend ?check only Completed 60 – 3/ }).waitFor()
+          await person.choose("Change", "Reinstate")
+          await person.sees("No bulk job matches")
         })
         const { items } = yield* all
         assert.deepStrictEqual([countBy(items, "suspended"), countBy(items, "revoked")], [57, 3])
-        yield* withPerson(skip, async (person) => {
-          await person.opens(`/licenses?product_id=${product.id}&status=suspended`, "Licenses")
-          await person.page.getByLabel("Choose all on this page").check()
-          await person.click("Choose all 57 that match")
-          await person.click("Reinstate")
-          await person.click("Reinstate 57 licenses")
-          await person.sees("57 licenses are reinstated.")
-          await person.click("Undo")
-          await person.sees("57 licenses are as before.")
-          await person.click("Close")
-          await person.page.getByText(/licenses chosen$/).waitFor({ state: "detached" })
-          assert.strictEqual(await person.page.getByRole("checkbox", { checked: true }).count(), 0)
-        })
-        assert.strictEqual(countBy((yield* all).items, "suspended"), 57)
       }),
     minutes
   )
@@ -107,60 +103,65 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
           assert.strictEqual(file.trim().split("\r\n").length, 3)
           await person.click("Extend")
           await person.fill("Days to add", "")
-          await person.click("Extend 2 licenses")
+          await person.click("Check")
           await person.sees(/Expected exactly one of/)
+          await person.fill("Days to add", "9")
+          await person.click("Check")
+          await person.sees("2 of 2 licenses would change.")
+          await person.click("Back")
           await person.fill("Days to add", "10")
+          await person.click("Check")
           await person.click("Extend 2 licenses")
-          await person.sees("2 licenses are extended.")
-          assert.strictEqual(sumOf(await Effect.runPromise(all)) - sumOf(before), 2 * 10 * 86_400_000)
-          await person.click("Undo")
-          await person.sees("2 licenses are as before.")
+          await person.sees("2 licenses changed.")
         })
-        assert.strictEqual(sumOf(yield* all), sumOf(before))
+        assert.strictEqual(sumOf(yield* all) - sumOf(before), 2 * 10 * 86_400_000)
       }),
     minutes
   )
 
   it.effect(
-    "a run waits when the service accepts no more requests, and is stopped",
+    "a job whose response is lost is not created twice",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { all, product } = yield* prepare(12)
+        const { client } = yield* TestServer
+        const { policy, product } = yield* prepare(2)
         yield* withPerson(skip, async (person) => {
-          let sent = 0
-          let seconds = "3600"
-          await person.page.route("**/suspend", (route) =>
-            ++sent > 6 && seconds !== "0"
-              ? route.fulfill({
-                  status: 429,
-                  headers: { "retry-after": seconds },
-                  json: {
-                    error: { code: "RATE_LIMITED", message: "Too many requests." },
-                    meta: { request_id: "req_limited0", timestamp: "2026-01-01T00:00:00.000Z" }
-                  }
-                })
-              : route.continue()
-          )
+          let isLost = true
+          await person.page.route("**/bulk-jobs", async (route) => {
+            const isChange = route.request().method() === "POST" && !route.request().postDataJSON().dry_run
+            if (!isChange || !isLost) return route.continue()
+            await route.fetch()
+            return route.abort()
+          })
           await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
-          await person.click("Suspend")
-          await person.click("Suspend 12 licenses")
-          await person.sees(/accepts no more requests/)
-          assert.deepStrictEqual(await person.violations(), [])
-          await person.click("Stop")
-          await person.sees("6 licenses are suspended. 6 were not changed.")
-          seconds = "0"
-          await person.click("Continue with the rest")
-          await person.sees("12 licenses are suspended.")
-          forgive(person)
+          await person.pick("Other changes", "Move to a policy")
+          await person.choose("New policy", policy.name)
+          await person.page.getByLabel("Keep the features").check()
+          await person.click("Check")
+          await person.sees("There is nothing to do: no license would change.")
+          await person.click("Close")
+          await person.pick("Other changes", "Change limits and metadata")
+          await person.fill("Floating seats", "7")
+          await person.click("Check")
+          await person.click("Change 2 licenses")
+          await person.sees("The service cannot be reached")
+          isLost = false
+          await person.click("Change 2 licenses")
+          await person.sees("2 licenses changed.")
+          person.problems.length = 0
         })
-        assert.strictEqual(countBy((yield* all).items, "suspended"), 12)
+        const { items } = yield* client.bulkJobs.list({ query: { action: "update" } })
+        assert.deepStrictEqual(
+          items.map(({ dry_run }) => dry_run),
+          [false, true]
+        )
       }),
     minutes
   )
 
   it.effect(
-    "axe finds no fault with choosing, asking and results: light, dark, and on a phone",
+    "axe finds no fault with choosing, asking, checking and results: light, dark, and on a phone",
     ({ skip }) =>
       Effect.gen(function* () {
         const { ids, product, revoke } = yield* prepare(3)
@@ -171,14 +172,10 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
           await person.sees("3 licenses chosen")
           await person.isFaultless()
           await person.click("Extend")
-          await person.sees("1 of the 3 chosen will stay as they are")
           await person.isFaultless()
-          await person.fill("Days to add", "3")
-          await person.page.route("**/renew", (route) => route.abort())
-          await person.click("Extend 2 licenses")
-          await person.sees("0 licenses are extended. 2 failed.")
+          await person.click("Check")
+          await person.sees("2 of 3 licenses would change.")
           await person.isFaultless()
-          person.problems.length = 0
         })
       }),
     minutes

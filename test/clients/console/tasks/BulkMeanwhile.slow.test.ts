@@ -1,8 +1,9 @@
-/** Many licenses at once, while somebody else changes some, responses are lost, and the reader wants to leave. */
+/** Many licenses at once, while responses are lost, somebody stops a job, and sessions end. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { consoleLayer, withPerson } from "../browser/Browser.ts"
-import { forgive, held, prepare, refusal } from "../browser/Meanwhile.ts"
+import { forgive, prepare, refusal } from "../browser/Meanwhile.ts"
+import { adminKey } from "../browser/Refused.ts"
 
 const minutes = 5 * 60_000
 
@@ -35,95 +36,83 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
     minutes
   )
 
+  // No worker takes up the jobs of these tests.
   it.effect(
-    "a run over many licenses goes on, whatever key is pressed, and over the browser's way back",
+    "a check of every license is canceled with its dialog",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { all, policy } = yield* prepare(3)
+        const { client } = yield* prepare(51)
         yield* withPerson(skip, async (person) => {
-          const { hold, reached, release } = held()
-          await person.page.route("**/suspend", hold)
-          await person.opens(`/policies/${policy.id}`, policy.name)
-          await person.click("Open the list", "link")
+          await person.opens("/licenses", "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
-          await person.click("Suspend")
-          await person.click("Suspend 3 licenses")
-          await reached
-          for (let times = 0; times < 3; times++) await person.press("Escape")
-          assert.strictEqual(await person.page.locator("dialog[open]").count(), 1)
-          await person.page.evaluate("history.back()")
-          await person.sees("To leave this page, stop the run first.")
+          await person.click(/^Choose all \d+ that match/)
+          await person.pick("Other changes", "Revoke")
+          await person.sees("No filter is set")
+          await person.click("Check")
+          await person.sees("Checking what would change.")
           assert.deepStrictEqual(await person.violations(), [])
-          release()
-          await person.sees("3 licenses are suspended.")
           await person.press("Escape")
           await person.isDone()
-          await person.page.evaluate("history.back()")
-          await person.seesHeading(policy.name)
         })
-        assert.isTrue((yield* all).items.every(({ status }) => status === "suspended"))
+        const jobs = client.bulkJobs.list({ query: { action: "revoke" } })
+        const { items } = yield* Effect.repeat(jobs, { until: ({ items }) => items[0]?.status === "canceled" })
+        assert.deepStrictEqual(
+          items.map(({ dry_run, filter }) => ({ dry_run, filter })),
+          [{ dry_run: true, filter: {} }]
+        )
       }),
     minutes
   )
 
   it.effect(
-    "a run takes back what it changed itself, once, also if a response is lost",
+    "a job is stopped on its page, and a page shows that somebody else has stopped it",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { all, client, licenses, product } = yield* prepare(2)
-        const params = { id: licenses[0]!.id }
-        const now = () => Effect.runPromise(all)
-        const statusOf = ({ items }: Effect.Success<typeof all>, id: string) =>
-          items.find((each) => each.id === id)?.status
-        yield* withPerson(skip, async (person) => {
-          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
-          await person.page.getByLabel("Choose all on this page").check()
-          await person.click("Suspend")
-          await Effect.runPromise(client.licenses.suspend({ params }))
-          let isLost = true
-          await person.page.route("**/suspend", async (route) => {
-            if (!isLost) return route.continue()
-            isLost = false
-            await route.fetch()
-            return route.abort()
-          })
-          await person.click("Suspend 2 licenses")
-          await person.sees("2 licenses are suspended.")
-          await person.click("Undo")
-          await person.sees("1 license is as before.")
-          const left = await now()
-          assert.deepStrictEqual(
-            licenses.map(({ id }) => statusOf(left, id)),
-            ["suspended", "active"]
-          )
-          await person.click("Close")
-          await person.isDone()
-          await person.page.getByLabel("Choose all on this page").check()
-          await person.click("Extend")
-          // Somebody else extends one of them meanwhile.
-          const renewed = await Effect.runPromise(
-            client.licenses.renew({
-              params,
-              payload: { extend_by_days: 5 },
-              headers: { "idempotency-key": `meanwhile-${params.id}` }
-            })
-          )
-          await person.click("Extend 2 licenses")
-          await person.sees("2 licenses are extended.")
-          isLost = true
-          await person.page.route(`**/licenses/${params.id}`, async (route) => {
-            if (route.request().method() !== "PATCH" || !isLost) return route.continue()
-            isLost = false
-            await route.fetch()
-            return route.abort()
-          })
-          await person.click("Undo")
-          await person.sees("2 licenses are as before.")
-          assert.isFalse(isLost)
-          const { items } = await now()
-          assert.strictEqual(items.find(({ id }) => id === params.id)?.expires_at, renewed.expires_at)
-          forgive(person)
+        const { client, product } = yield* prepare(2)
+        const create = client.bulkJobs.create({
+          payload: { action: "suspend", filter: { product_id: product.id }, reason: "Not paid." }
         })
+        const [mine, other] = [yield* create, yield* create]
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/bulk-jobs/${mine.id}`, "Suspend 2 licenses")
+          await person.sees("The job waits for its turn.")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Stop the job")
+          await person.click("Stop the job")
+          await person.sees("The job was stopped: 2 licenses not reached.")
+          await person.opens(`/bulk-jobs/${other.id}`, "Suspend 2 licenses")
+          await person.sees("The job waits for its turn.")
+          await Effect.runPromise(client.bulkJobs.cancel({ params: { id: other.id } }))
+          await person.sees("The job was stopped: 2 licenses not reached.")
+          assert.strictEqual(await person.page.getByRole("button", { name: "Stop the job" }).count(), 0)
+        })
+        assert.strictEqual((yield* client.bulkJobs.get({ params: { id: mine.id } })).status, "canceled")
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a session that ends during a check leads to the sign-in, and nothing is changed",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { all, product } = yield* prepare(2)
+        const { revoke, token } = yield* adminKey()
+        yield* withPerson(
+          skip,
+          async (person) => {
+            await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+            await person.page.getByLabel("Choose all on this page").check()
+            await person.click("Suspend")
+            await person.click("Check")
+            await person.sees("Checking what would change.")
+            await Effect.runPromise(revoke)
+            await person.seesHeading("Licensing console")
+            assert.strictEqual(await person.page.locator("dialog[open]").count(), 0)
+            forgive(person)
+          },
+          { token }
+        )
+        assert.isTrue((yield* all).items.every(({ status }) => status === "active"))
       }),
     minutes
   )

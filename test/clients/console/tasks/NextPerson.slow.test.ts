@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
-import { forgive, prepare } from "../browser/Meanwhile.ts"
+import { forgive } from "../browser/Meanwhile.ts"
 import {
   adminKey,
   changesWith,
@@ -69,34 +69,4 @@ layer(consoleLayer, { timeout: minutes })("Who signs in next", (it) => {
         }),
       minutes
     )
-
-  it.effect(
-    "sends nothing of somebody else: the rest of a run over more licenses than are sent at once",
-    ({ skip }) =>
-      Effect.gen(function* () {
-        const { all, product } = yield* prepare(12)
-        const run = Effect.runPromiseWith(yield* Effect.context<TestServer>())
-        const suspendAll: RefusedChange = {
-          what: "suspending 12 licenses",
-          path: () => `/licenses?product_id=${product.id}`,
-          heading: () => "Licenses",
-          act: async (person) => {
-            await person.page.getByLabel("Choose all on this page").check()
-            await person.click("Suspend")
-            await person.click("Suspend 12 licenses")
-          }
-        }
-        yield* withPerson(
-          skip,
-          async (person) => {
-            await person.page.clock.install()
-            await run(refusesAndSignsIn(person, suspendAll, 3))
-          },
-          { token: "", movesClock: true }
-        )
-        const { items } = yield* all
-        assert.isAtMost(items.filter(({ status }) => status === "suspended").length, 2)
-      }),
-    minutes
-  )
 })

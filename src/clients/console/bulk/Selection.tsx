@@ -1,8 +1,8 @@
 /** Choosing rows of the list of licenses: some, all of a page, or all that the filters choose. */
 import { useState } from "react"
 import type { License } from "../../../licensing/model/License.ts"
+import { licenseName } from "../batch/LicenseName.ts"
 import type { Choice } from "../parts/Show.tsx"
-import { licenseName } from "./LicenseName.ts"
 
 export interface Selection {
   /** All that the filters choose, also those on other pages. */

@@ -1,0 +1,133 @@
+/** One bulk job: how far it is, what it refused, and what was asked for. */
+import { getRouteApi, Link } from "@tanstack/react-router"
+import type { ReactNode } from "react"
+import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
+import { licenseCount } from "../batch/LicenseName.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { countOf, sentenceOf, wordsOf } from "../parts/Format.ts"
+import { RecordLink } from "../parts/RecordLink.tsx"
+import { Facts, Fault, Heading, Loaded, Section, Status, Time } from "../parts/Show.tsx"
+import { tell } from "../service/Failures.ts"
+import { useFollowing } from "../service/Following.ts"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import { changeOf } from "./BulkChanges.ts"
+import { JobProgress } from "./JobProgress.tsx"
+import { Refusals } from "./Refusals.tsx"
+import { doneOf, isOpen } from "./Target.ts"
+
+const route = getRouteApi("/bulk-jobs/$id")
+
+export const BulkJobPage = () => {
+  const { id } = route.useParams()
+  const asked = useAsk("getBulkJob", { params: { id } })
+  return <Loaded of={asked}>{(first) => <Screen key={first.id} first={first} />}</Loaded>
+}
+
+/** A check is a job that changes nothing. */
+const titleOf = ({ action, dry_run, matched }: BulkJob): string => {
+  const title = changeOf(action).send(licenseCount(matched))
+  return dry_run ? `Check: ${title.charAt(0).toLowerCase()}${title.slice(1)}` : title
+}
+
+const Screen = ({ first }: { readonly first: BulkJob }) => {
+  const may = useMay()
+  const params = { id: first.id }
+  const reread = () => run("getBulkJob", { params })
+  const { failed, isRefused, latest, setLatest } = useFollowing({ first, isOpen, reread })
+  const mayStop = isOpen(latest) && may("license:write")
+  return (
+    <>
+      <Heading title={titleOf(latest)} about={<Status of={latest.status} />}>
+        <Link to="/bulk-jobs" className="button">
+          All bulk jobs
+        </Link>
+      </Heading>
+      {failed !== undefined && <Fault told={tell(failed)} />}
+      <div className="split">
+        <div>
+          <Section
+            id="progress"
+            title="Progress"
+            {...(mayStop && {
+              actions: (
+                <Action
+                  label="Stop the job"
+                  effect="What it has changed stays changed, the rest stays as it is. The job cannot be continued."
+                  danger
+                  run={() => change("cancelBulkJob", { params })}
+                  then={setLatest}
+                />
+              )
+            })}
+          >
+            {!isRefused && <p role="status">{progressOf(latest)}</p>}
+            {latest.failure !== undefined && <p className="failed">{latest.failure}</p>}
+            <JobProgress of={latest} />
+            <Facts
+              of={[
+                [latest.dry_run ? "Would change" : "Changed", countOf(latest.changed)],
+                ["Were so already", countOf(latest.unchanged)],
+                ["Refused", countOf(latest.refused)]
+              ]}
+            />
+          </Section>
+          {latest.refused > 0 && <Refusals of={latest} />}
+        </div>
+        <div>
+          <Section id="about" title="About">
+            <Facts of={factsOf(latest)} />
+          </Section>
+        </div>
+      </div>
+    </>
+  )
+}
+
+const progressOf = (job: BulkJob): string => {
+  const changed = licenseCount(job.changed)
+  switch (job.status) {
+    case "pending":
+      return "The job waits for its turn. You can leave this page."
+    case "running":
+      return "The job goes through the licenses. You can leave this page."
+    case "completed":
+      return job.dry_run ? `${changed} would change. Nothing was changed.` : `${changed} changed.`
+    case "canceled":
+      return `The job was stopped: ${licenseCount(job.matched - doneOf(job))} not reached.`
+    case "failed":
+      return "The job failed. What it had changed stays changed."
+  }
+}
+
+type Fact = readonly [name: string, value: ReactNode]
+
+const factsOf = (job: BulkJob): ReadonlyArray<Fact> => [
+  ["Change", changeOf(job.action).label],
+  ...Object.entries(job.parameters).map(
+    ([name, value]): Fact => [sentenceOf(name), <Value key="" {...{ name, value }} />]
+  ),
+  [
+    "Licenses",
+    job.filter === undefined
+      ? "Chosen one by one"
+      : Object.keys(job.filter).length === 0
+        ? "Every license"
+        : "All that match"
+  ],
+  ...Object.entries(job.filter ?? {}).map(
+    ([name, value]): Fact => [`Filter: ${wordsOf(name)}`, <Value key="" {...{ name, value }} />]
+  ),
+  ...(job.reason === undefined ? [] : [["Reason", job.reason] as const]),
+  ["Created", <Time key="created" at={job.created_at} />],
+  ["Created by", <code key="by">{job.created_by}</code>],
+  ...(job.ended_at === undefined ? [] : [["Ended", <Time key="ended" at={job.ended_at} />] as const])
+]
+
+const isInstant = (name: string) => /_(at|before|after)$/.test(name)
+
+const Value = ({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode => {
+  if (value === null) return "–"
+  if (isInstant(name)) return <Time at={new Date(value as string | number).getTime()} />
+  if (name.endsWith("_id")) return <RecordLink field={name} id={String(value)} />
+  return typeof value === "object" ? <code>{JSON.stringify(value)}</code> : wordsOf(String(value))
+}

@@ -1,0 +1,7 @@
+/** What the address of the list of bulk jobs names. */
+import { Schema } from "effect"
+import { bulkJobFilters } from "../../../licensing/bulk/BulkJob.ts"
+import { CreatedSearch } from "../parts/CodeSearch.ts"
+
+export const BulkSearch = Schema.Struct({ ...CreatedSearch.fields, ...bulkJobFilters })
+export type BulkSearch = typeof BulkSearch.Type

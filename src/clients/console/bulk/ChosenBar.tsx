@@ -1,0 +1,86 @@
+/** What can be done with the chosen licenses. */
+import { useState } from "react"
+import type { Page } from "../../../contract/api/Paging.ts"
+import type { License } from "../../../licensing/model/License.ts"
+import { ExportLicenses, type Filters } from "../batch/LicenseFile.tsx"
+import { licenseCount } from "../batch/LicenseName.ts"
+import { countOf } from "../parts/Format.ts"
+import { Menu } from "../parts/Menu.tsx"
+import { useMay } from "../service/Hooks.ts"
+import { type BulkChange, bulkChanges } from "./BulkChanges.ts"
+import { BulkDialog } from "./BulkDialog.tsx"
+import { nothingChosen, type Selection } from "./Selection.tsx"
+
+interface Props {
+  readonly selection: Selection
+  readonly set: (selection: Selection) => void
+  readonly page: Page<License>
+  readonly filters: Filters
+}
+
+export const ChosenBar = (props: Props) => {
+  const { filters, selection, set } = props
+  const [change, setChange] = useState<BulkChange>()
+  const rows = [...selection.rows.values()]
+  const chosen = selection.all ? { filters } : rows
+  return (
+    <section className="chosen row" aria-label="Chosen licenses">
+      <Count {...props} />
+      {(selection.all || rows.length > 0) && (
+        <>
+          <Changes onChosen={setChange} />
+          <ExportLicenses label="Export chosen as CSV" chosen={chosen} />
+          <button type="button" className="quiet" onClick={() => set(nothingChosen)}>
+            Choose none
+          </button>
+        </>
+      )}
+      {change !== undefined && <BulkDialog change={change} chosen={chosen} onClose={() => setChange(undefined)} />}
+    </section>
+  )
+}
+
+const Changes = ({ onChosen }: { readonly onChosen: (change: BulkChange) => void }) => {
+  const may = useMay()
+  if (!may("license:write")) return null
+  const offered = bulkChanges.filter(({ action }) => action !== "policy" || may("product:read"))
+  const button = (change: BulkChange) => (
+    <button
+      key={change.action}
+      type="button"
+      {...(change.danger && !change.isFrequent ? { className: "risky" } : {})}
+      onClick={({ currentTarget }) => {
+        // The menu closes first, so that the dialog gives the focus back to the menu's button.
+        currentTarget.closest<HTMLElement>("[popover]")?.hidePopover()
+        onChosen(change)
+      }}
+    >
+      {change.label}
+    </button>
+  )
+  return (
+    <>
+      {offered.filter(({ isFrequent }) => isFrequent).map(button)}
+      <Menu label="Other changes">{offered.filter(({ isFrequent }) => !isFrequent).map(button)}</Menu>
+    </>
+  )
+}
+
+const Count = ({ page, selection, set }: Props) => {
+  const { items, total = items.length, total_is_capped = false } = page
+  const isWholePage = items.length > 0 && items.every(({ id }) => selection.rows.has(id))
+  const count = selection.all ? total : selection.rows.size
+  const isCapped = selection.all && total_is_capped
+  const isMore = isWholePage && !selection.all && (total_is_capped || total > selection.rows.size)
+  return (
+    <>
+      <p role="status">{count === 0 ? "" : `${isCapped ? "More than " : ""}${licenseCount(count)} chosen`}</p>
+      {isMore && (
+        <button type="button" className="quiet" onClick={() => set({ all: true, rows: new Map() })}>
+          Choose all {total_is_capped && "more than "}
+          {countOf(total)} that match
+        </button>
+      )}
+    </>
+  )
+}

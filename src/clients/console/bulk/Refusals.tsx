@@ -1,0 +1,96 @@
+/** The licenses that a bulk job could not change, and why. */
+import { useEffect } from "react"
+import { csvLine } from "../../../contract/api/Csv.ts"
+import type { BulkJob, BulkRefusal } from "../../../licensing/bulk/BulkJob.ts"
+import { ExportCsv } from "../batch/ExportCsv.tsx"
+import { licenseName } from "../batch/LicenseName.ts"
+import type { PageQuery } from "../batch/ReadAll.ts"
+import { countOf } from "../parts/Format.ts"
+import { Pagination, usePages } from "../parts/Pagination.tsx"
+import { RecordLink } from "../parts/RecordLink.tsx"
+import { Loaded, Section, Table } from "../parts/Show.tsx"
+import { inWords } from "../service/Failures.ts"
+import { askAgain, lastOf, run, useAsk } from "../service/Hooks.ts"
+
+interface Props {
+  readonly of: BulkJob
+}
+
+/** A license by its name, once that is read. */
+const LicenseLink = ({ id }: { readonly id: string }) => {
+  const license = lastOf(useAsk("getLicense", { params: { id } }))
+  return <RecordLink field="license_id" id={id} name={license && licenseName(license)} />
+}
+
+/** So many tell what is wrong; the page of the job has all. */
+const firstMax = 5
+
+/** The first refusals of a check. */
+export const FirstRefusals = ({ of: { id, refused } }: Props) => {
+  const refusals = useAsk("listBulkJobRefusals", { params: { id }, query: { limit: firstMax } })
+  return (
+    <Loaded of={refusals}>
+      {({ items }) => (
+        <>
+          <ul className="changes">
+            {items.map(({ license_id, message }) => (
+              <li key={license_id}>
+                <LicenseLink id={license_id} />: {inWords(message)}
+              </li>
+            ))}
+          </ul>
+          {refused > items.length && (
+            <p>
+              <RecordLink field="bulk_job_id" id={id} name={`All ${countOf(refused)} refusals of the check`} />
+            </p>
+          )}
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+const linesOf = (refusals: ReadonlyArray<BulkRefusal>) =>
+  refusals.map(({ code, license_id, message }) => csvLine([license_id, code, message])).join("")
+
+export const Refusals = ({ of: { id, refused } }: Props) => {
+  const { query, ...pages } = usePages()
+  const request = { params: { id }, query }
+  const refusals = useAsk("listBulkJobRefusals", request)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a job that goes on has more of them each time.
+  useEffect(() => askAgain("listBulkJobRefusals", request), [refused])
+  const read = (page: PageQuery) => run("listBulkJobRefusals", { params: { id }, query: page })
+  return (
+    <Section
+      id="refusals"
+      title="Refusals"
+      actions={
+        <ExportCsv
+          label="Refusals as CSV"
+          file={`${id}-refusals.csv`}
+          header={csvLine(["license_id", "code", "message"])}
+          linesOf={linesOf}
+          read={read}
+        />
+      }
+    >
+      <Loaded of={refusals}>
+        {(page) => (
+          <>
+            <Table
+              caption="Refusals"
+              rows={page.items}
+              keyOf={({ license_id }) => license_id}
+              empty="None."
+              columns={[
+                { title: "License", show: ({ license_id }) => <LicenseLink id={license_id} /> },
+                { title: "Why", wraps: true, show: ({ message }) => inWords(message) }
+              ]}
+            />
+            <Pagination page={page} {...pages} />
+          </>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
