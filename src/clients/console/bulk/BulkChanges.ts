@@ -1,5 +1,5 @@
 /** The changes that can be made to many licenses, in words. */
-import type { BulkAction, BulkParameters } from "../../../licensing/bulk/BulkJob.ts"
+import type { BulkAction, BulkJob, BulkParameters } from "../../../licensing/bulk/BulkJob.ts"
 import { type ChangeFieldsOf, lastDay, number } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 
@@ -102,3 +102,7 @@ export const bulkChanges: ReadonlyArray<BulkChange> = [
 ]
 
 export const changeOf = (wanted: BulkAction): BulkChange => bulkChanges.find(({ action }) => action === wanted)!
+
+/** A check is a job that changes nothing. */
+export const nameOfJob = ({ dry_run }: BulkJob, name: string): string =>
+  dry_run ? `Check: ${name.charAt(0).toLowerCase()}${name.slice(1)}` : name

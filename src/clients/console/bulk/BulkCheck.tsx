@@ -66,7 +66,7 @@ export const Checked = ({ change, check, done, onBack, onClose, payload }: Check
       <Facts
         of={[
           ["Would change", countOf(changed)],
-          ["Are so already", countOf(check.unchanged)],
+          ["Unchanged", countOf(check.unchanged)],
           ["Refused", countOf(refused)]
         ]}
       />

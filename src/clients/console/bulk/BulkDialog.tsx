@@ -67,7 +67,7 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
   }
   return (
     <dialog ref={dialog} aria-labelledby={id} onClose={closed}>
-      <h2 id={id}>{change.label}: many licenses</h2>
+      <h2 id={id}>{change.send("licenses")}</h2>
       {step.at === "asking" && (
         <>
           <p>{change.effect}</p>

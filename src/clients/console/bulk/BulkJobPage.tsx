@@ -10,7 +10,7 @@ import { Facts, Fault, Heading, Loaded, Section, Status, Time } from "../parts/S
 import { tell } from "../service/Failures.ts"
 import { useFollowing } from "../service/Following.ts"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
-import { changeOf } from "./BulkChanges.ts"
+import { changeOf, nameOfJob } from "./BulkChanges.ts"
 import { JobProgress } from "./JobProgress.tsx"
 import { Refusals } from "./Refusals.tsx"
 import { doneOf, isOpen } from "./Target.ts"
@@ -23,12 +23,6 @@ export const BulkJobPage = () => {
   return <Loaded of={asked}>{(first) => <Screen key={first.id} first={first} />}</Loaded>
 }
 
-/** A check is a job that changes nothing. */
-const titleOf = ({ action, dry_run, matched }: BulkJob): string => {
-  const title = changeOf(action).send(licenseCount(matched))
-  return dry_run ? `Check: ${title.charAt(0).toLowerCase()}${title.slice(1)}` : title
-}
-
 const Screen = ({ first }: { readonly first: BulkJob }) => {
   const may = useMay()
   const params = { id: first.id }
@@ -37,7 +31,10 @@ const Screen = ({ first }: { readonly first: BulkJob }) => {
   const mayStop = isOpen(latest) && may("license:write")
   return (
     <>
-      <Heading title={titleOf(latest)} about={<Status of={latest.status} />}>
+      <Heading
+        title={nameOfJob(latest, changeOf(latest.action).send(licenseCount(latest.matched)))}
+        about={<Status of={latest.status} />}
+      >
         <Link to="/bulk-jobs" className="button">
           All bulk jobs
         </Link>
@@ -66,7 +63,7 @@ const Screen = ({ first }: { readonly first: BulkJob }) => {
             <Facts
               of={[
                 [latest.dry_run ? "Would change" : "Changed", countOf(latest.changed)],
-                ["Were so already", countOf(latest.unchanged)],
+                ["Unchanged", countOf(latest.unchanged)],
                 ["Refused", countOf(latest.refused)]
               ]}
             />
@@ -115,7 +112,7 @@ const factsOf = (job: BulkJob): ReadonlyArray<Fact> => [
         : "All that match"
   ],
   ...Object.entries(job.filter ?? {}).map(
-    ([name, value]): Fact => [`Filter: ${wordsOf(name)}`, <Value key="" {...{ name, value }} />]
+    ([name, value]): Fact => [`Filter: ${wordsOf(name.replace(/_id$/, ""))}`, <Value key="" {...{ name, value }} />]
   ),
   ...(job.reason === undefined ? [] : [["Reason", job.reason] as const]),
   ["Created", <Time key="created" at={job.created_at} />],
@@ -127,6 +124,7 @@ const isInstant = (name: string) => /_(at|before|after)$/.test(name)
 
 const Value = ({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode => {
   if (value === null) return "–"
+  if (typeof value === "boolean") return value ? "yes" : "no"
   if (isInstant(name)) return <Time at={new Date(value as string | number).getTime()} />
   if (name.endsWith("_id")) return <RecordLink field={name} id={String(value)} />
   return typeof value === "object" ? <code>{JSON.stringify(value)}</code> : wordsOf(String(value))

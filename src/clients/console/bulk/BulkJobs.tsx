@@ -7,7 +7,7 @@ import { countOf } from "../parts/Format.ts"
 import { Filter, List, pageOf, useNarrow } from "../parts/List.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
-import { bulkChanges, changeOf } from "./BulkChanges.ts"
+import { bulkChanges, changeOf, nameOfJob } from "./BulkChanges.ts"
 import type { BulkSearch } from "./BulkSearch.ts"
 
 const route = getRouteApi("/bulk-jobs")
@@ -17,12 +17,12 @@ const statuses = choicesOf(BulkJob.fields.status.literals)
 const columns: ReadonlyArray<Column<BulkJob>> = [
   {
     title: "Change",
-    show: ({ action, dry_run, id, reason }) => (
+    show: (job) => (
       <>
-        <Link to="/bulk-jobs/$id" params={{ id }} className="record">
-          {changeOf(action).label}
+        <Link to="/bulk-jobs/$id" params={{ id: job.id }} className="record">
+          {nameOfJob(job, changeOf(job.action).label)}
         </Link>
-        {dry_run ? <small>check only</small> : reason !== undefined && <small>{reason}</small>}
+        {job.reason !== undefined && <small>{job.reason}</small>}
       </>
     )
   },

@@ -1,5 +1,5 @@
 /** What can be done with the chosen licenses. */
-import { useState } from "react"
+import { type ReactNode, useState } from "react"
 import type { Page } from "../../../contract/api/Paging.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { ExportLicenses, type Filters } from "../batch/LicenseFile.tsx"
@@ -28,8 +28,9 @@ export const ChosenBar = (props: Props) => {
       <Count {...props} />
       {(selection.all || rows.length > 0) && (
         <>
-          <Changes onChosen={setChange} />
-          <ExportLicenses label="Export chosen as CSV" chosen={chosen} />
+          <Actions onChosen={setChange}>
+            <ExportLicenses label="Export chosen as CSV" chosen={chosen} />
+          </Actions>
           <button type="button" className="quiet" onClick={() => set(nothingChosen)}>
             Choose none
           </button>
@@ -40,9 +41,15 @@ export const ChosenBar = (props: Props) => {
   )
 }
 
-const Changes = ({ onChosen }: { readonly onChosen: (change: BulkChange) => void }) => {
+interface ActionsProps {
+  readonly onChosen: (change: BulkChange) => void
+  /** What changes nothing. */
+  readonly children: ReactNode
+}
+
+const Actions = ({ children, onChosen }: ActionsProps) => {
   const may = useMay()
-  if (!may("license:write")) return null
+  if (!may("license:write")) return children
   const offered = bulkChanges.filter(({ action }) => action !== "policy" || may("product:read"))
   const button = (change: BulkChange) => (
     <button
@@ -61,7 +68,10 @@ const Changes = ({ onChosen }: { readonly onChosen: (change: BulkChange) => void
   return (
     <>
       {offered.filter(({ isFrequent }) => isFrequent).map(button)}
-      <Menu label="Other changes">{offered.filter(({ isFrequent }) => !isFrequent).map(button)}</Menu>
+      <Menu label="Other actions">
+        {children}
+        {offered.filter(({ isFrequent }) => !isFrequent).map(button)}
+      </Menu>
     </>
   )
 }

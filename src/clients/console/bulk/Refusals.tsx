@@ -84,7 +84,7 @@ export const Refusals = ({ of: { id, refused } }: Props) => {
               empty="None."
               columns={[
                 { title: "License", show: ({ license_id }) => <LicenseLink id={license_id} /> },
-                { title: "Why", wraps: true, show: ({ message }) => inWords(message) }
+                { title: "Why", wraps: true, goes: "last", show: ({ message }) => inWords(message) }
               ]}
             />
             <Pagination page={page} {...pages} />

@@ -21,7 +21,7 @@ const worker = Layer.effectDiscard(
 export const bulkLayer = worker.pipe(Layer.provideMerge(consoleLayer))
 
 /** Awaits that a job has ended. */
-export const ended = ({ id }: Pick<BulkJob, "id">) =>
+const ended = ({ id }: Pick<BulkJob, "id">) =>
   Effect.flatMap(TestServer, ({ client }) =>
     Effect.repeat(client.bulkJobs.get({ params: { id } }), { until: ({ ended_at }) => ended_at !== undefined })
   )

@@ -46,7 +46,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
           await person.opens("/licenses", "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
           await person.click(/^Choose all \d+ that match/)
-          await person.pick("Other changes", "Revoke")
+          await person.pick("Other actions", "Revoke")
           await person.sees("No filter is set")
           await person.click("Check")
           await person.sees("Checking what would change.")
