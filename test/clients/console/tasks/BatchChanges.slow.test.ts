@@ -51,7 +51,7 @@ layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
         const { all, ids, name, product, revoke } = yield* prepare(60)
         for (const id of ids.slice(0, 3)) yield* revoke(id)
         yield* withPerson(skip, async (person) => {
-          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.opens(`/licenses?product_id=${product.id}&expires=next_30_days`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
           await person.sees("50 licenses chosen")
           await person.click("Choose all 60 that match")
