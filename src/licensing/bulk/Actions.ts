@@ -13,12 +13,15 @@ import type { BulkAction, BulkParameters } from "./BulkJob.ts"
 export interface Action {
   readonly rule: Rule<unknown, unknown, Code>
   readonly commandOf: (parameters: BulkParameters, license: LicenseRecord) => unknown
+  /** Whether features, devices and leases decide nothing: then a dry run reads none. */
+  readonly needsBare: boolean
 }
 
 const action = <Command, Reply, C extends Code>(
   rule: Rule<Command, Reply, C>,
-  commandOf: (parameters: BulkParameters, license: LicenseRecord) => Command
-): Action => ({ rule: rule as never, commandOf })
+  commandOf: (parameters: BulkParameters, license: LicenseRecord) => Command,
+  needsBare = true
+): Action => ({ rule: rule as never, commandOf, needsBare })
 
 const asGiven = (parameters: BulkParameters) => parameters
 
@@ -27,8 +30,8 @@ export const actions: { readonly [A in BulkAction]: Action } = {
   reinstate: action(Lifecycle.reinstate, asGiven),
   revoke: action(Lifecycle.revoke, asGiven),
   renew: action(renew, asGiven),
-  policy: action(changePolicy, ({ policy_id = "", ...parameters }) => ({ ...parameters, policy_id })),
-  apply_policy: action(changePolicy, (_, { policy_id }) => ({ policy_id })),
+  policy: action(changePolicy, ({ policy_id = "", ...parameters }) => ({ ...parameters, policy_id }), false),
+  apply_policy: action(changePolicy, (_, { policy_id }) => ({ policy_id }), false),
   update: action(update, asGiven),
-  reset_devices: action(transfer, () => ({ reset_devices: true }))
+  reset_devices: action(transfer, () => ({ reset_devices: true }), false)
 }

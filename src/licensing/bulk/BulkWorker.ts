@@ -15,8 +15,8 @@ import { endedEvent } from "./BulkJobs.ts"
 import { type LicenseDecision, makeManyDecisions, type SharedCommand } from "./Decisions.ts"
 import { claimJob, endJob, type JobRow, nextIds, progressOf, stepSize } from "./JobRows.ts"
 
-/** A pause after each step, as a multiple of its duration, leaves time for requests. */
-const restPerWork = 0.5
+/** A pause after each step, as a multiple of its duration, leaves time for requests. None waits for a commit of a dry run. */
+const restPerWork = { change: 0.5, dryRun: 0.1 }
 /** A step takes less than a second. A node without progress for longer has crashed. */
 const leaseMillis = 10_000
 /** After this many attempts without progress the cause is in the job itself. */
@@ -39,7 +39,7 @@ export class BulkWorker extends Context.Service<
       const { many } = yield* Journal
       const events = yield* EventLog
       const { decide, decideLocked } = yield* makeManyDecisions
-      const throttle = makeThrottle(restPerWork)
+      const throttles = { change: makeThrottle(restPerWork.change), dryRun: makeThrottle(restPerWork.dryRun) }
 
       const end = (job: JobRow, outcome: { readonly status: "completed" | "failed"; readonly failure?: string }) =>
         Effect.gen(function* () {
@@ -75,6 +75,7 @@ export class BulkWorker extends Context.Service<
         let job = claimed
         const ids = yield* nextIds(sql, job)
         if (ids.length === 0) return yield* end(job, { status: "completed" })
+        const throttle = job.dry_run ? throttles.dryRun : throttles.change
         // A dry run holds no locks.
         const size = job.dry_run ? ids.length : stepSize
         for (let start = 0; start < ids.length; start += size) {
@@ -115,10 +116,11 @@ const isOvertaken = (error: SqlError.SqlError): boolean =>
   isConcurrentChange(error) || isLockTimeout(error) || isLogBusy(error)
 
 const commandOf = (job: JobRow): SharedCommand => {
-  const { commandOf, rule } = actions[job.action]
+  const { commandOf, needsBare, rule } = actions[job.action]
   const { actor_type, created_by, id, ip_address, parameters, product_ids, request_id } = job
   return {
     rule,
+    isBare: job.dry_run && needsBare,
     commandOf: (license) => commandOf(parameters, license),
     origin: {
       actor_type: actor_type as Origin["actor_type"],

@@ -23,6 +23,8 @@ export interface SharedCommand {
   readonly origin: Origin
   /** Whether the license may be reached; otherwise it counts as unknown. */
   readonly reaches: (license: LicenseRecord) => boolean
+  /** Whether the decisions need no features, devices and leases, and are not committed. */
+  readonly isBare: boolean
 }
 
 /** The changes of a license, if there are any, or why it is refused. */
@@ -61,7 +63,7 @@ export const makeManyDecisions = Effect.gen(function* () {
 
   /** Reads and decides within the running transaction. */
   const decideAll = Effect.fnUntraced(function* (ids: ReadonlyArray<string>, command: SharedCommand) {
-    const states = yield* store.loadManyInTransaction(ids)
+    const states = yield* command.isBare ? store.loadBareInTransaction(ids) : store.loadManyInTransaction(ids)
     const lookups = besideStates(inTransaction)
     const decisions: Array<LicenseDecision> = []
     for (const [index, id] of ids.entries()) decisions.push(yield* decideOne(lookups, id, states[index], command))

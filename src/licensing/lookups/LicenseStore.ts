@@ -39,6 +39,8 @@ export class LicenseStore extends Context.Service<
     loadInTransaction(licenseId: string): Effect.Effect<CommittedState | undefined>
     /** Many licenses, in the order of the ids, within the running transaction. */
     loadManyInTransaction(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<CommittedState | undefined>>
+    /** The same without their features, devices and leases: for decisions that need none of them and are not committed. */
+    loadBareInTransaction(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<CommittedState | undefined>>
     readonly revisions: SubmitToBatch<string, Revisions | undefined>
     revisionsInTransaction(licenseId: string): Effect.Effect<Revisions | undefined>
     /** The license that has the key with this hash (SHA-256 as hex). */
@@ -58,6 +60,7 @@ export class LicenseStore extends Context.Service<
         run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, ids))))
       })
       const loadManyInTransaction = (ids: ReadonlyArray<string>) => Effect.orDie(loadAll(sql, ids))
+      const loadBareInTransaction = (ids: ReadonlyArray<string>) => Effect.orDie(loadBare(sql, ids))
       const loadInTransaction = (licenseId: string) =>
         Effect.map(loadManyInTransaction([licenseId]), ([state]) => state)
       const revisionsInTransaction = (licenseId: string) =>
@@ -73,6 +76,7 @@ export class LicenseStore extends Context.Service<
         load: load.request,
         loadInTransaction,
         loadManyInTransaction,
+        loadBareInTransaction,
         revisions,
         revisionsInTransaction,
         licenseIdOf: licenseIdOf.request
@@ -91,12 +95,12 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   const [_, licenses, assignments, devices, leases] = yield* Effect.all(
     [
       mayTakeLong(sql),
-      sql<LoadedLicense>`
-            SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
-              products.code AS product_code,
-              ${sql.literal(hasManyDevices)} AS has_many_devices,
-              (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
-            FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${idList})`,
+      licenseRows(
+        sql,
+        ids,
+        `${hasManyDevices} AS has_many_devices,
+          (SELECT min(${endsAfter}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from`
+      ),
       sql<Nullable<Assignment> & LicenseOwned>`
             SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
               a.total_consumptions, a.expires_at, a.expires_after_days, a.expiry_recorded, a.from_policy, a.metadata, a.created_at,
@@ -113,21 +117,42 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   )
   const byLicense = <Row extends LicenseOwned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
   const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
-  const rowsById = new Map(licenses.map((row) => [row.id, row]))
+  return inOrder(ids, licenses, (row) =>
+    committedStateOf(row, assignmentsOf.get(row.id) ?? [], devicesOf.get(row.id) ?? [], leasesOf.get(row.id) ?? [])
+  )
+})
+
+const loadBare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
+  const rows = licenseRows(sql, ids, "FALSE AS has_many_devices, NULL::timestamptz AS lapsing_from")
+  const [, licenses] = yield* Effect.all([mayTakeLong(sql), rows], { concurrency: "unbounded" })
+  return inOrder(ids, licenses, (row) => committedStateOf(row, [], [], []))
+})
+
+/** Licenses with policy and product, and with columns about what belongs to them. */
+const licenseRows = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, belongings: string) => sql<LoadedLicense>`
+  SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision, products.code AS product_code,
+    ${sql.literal(belongings)}
+  FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${columns.text(ids)})`
+
+/** What belongs to the ids, in their order. */
+const inOrder = <Row extends { readonly id: string }, A>(
+  ids: ReadonlyArray<string>,
+  rows: ReadonlyArray<Row>,
+  of: (row: Row) => A
+): ReadonlyArray<A | undefined> => {
+  const rowsById = new Map(rows.map((row) => [row.id, row]))
   return ids.map((id) => {
     const row = rowsById.get(id)
-    if (row === undefined) return undefined
-    return committedStateOf(row, assignmentsOf.get(id) ?? [], devicesOf.get(id) ?? [], leasesOf.get(id) ?? [])
+    return row && of(row)
   })
-})
+}
 
 export const revisionsOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const rows = yield* sql<Revisions & { readonly id: string }>`
       SELECT l.id, ${sql.literal(revisionColumns)} FROM licenses l ${sql.literal(licenseDependencies)}
       WHERE l.id = ANY(${columns.text(ids)})`
-    const rowsById = new Map(rows.map((row) => [row.id, row]))
-    return ids.map((id) => rowsById.get(id))
+    return inOrder(ids, rows, (row) => row)
   }, Effect.orDie)
 
 const licenseIdsOf = (sql: SqlClient.SqlClient) =>

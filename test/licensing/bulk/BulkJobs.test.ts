@@ -114,9 +114,12 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 120_
       yield* runtime.activate({ payload: { fingerprint: "a machine" } })
       const { expires_at = 0 } = yield* get(id)
       const change = Effect.fnUntraced(function* (action: Request["action"], parameters?: Request["parameters"]) {
-        const job = yield* run({ action, license_ids: [id, id], ...(parameters && { parameters }) })
+        const request: Request = { action, license_ids: [id, id], ...(parameters && { parameters }) }
+        const tried = yield* run({ ...request, dry_run: true })
+        const job = yield* run(request)
         const { items } = yield* client.bulkJobs.listRefusals({ params: { id: job.id }, query: {} })
         assert.deepInclude(job, { ...counts, matched: 1, changed: 1 }, `${action} ${JSON.stringify(items)}`)
+        assert.deepInclude(tried, { ...counts, changed: 1 }, action)
         assert.lengthOf(yield* eventsOf(job), 1)
         return yield* get(id)
       })
