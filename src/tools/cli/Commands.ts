@@ -4,6 +4,8 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { cryptlexPage } from "../transfer/services/Cryptlex.ts"
+import { licenseSpringPage } from "../transfer/services/LicenseSpring.ts"
 import {
   bulkCreateFlags,
   bulkJobFlags,
@@ -40,7 +42,9 @@ import {
   importExport,
   importFileFlags,
   importKeygenAccount,
-  importKeygenFlags
+  importKeygenFlags,
+  importService,
+  importServiceFlags
 } from "./TransferCommands.ts"
 import { verifyFlags, verifyResponse } from "./Verify.ts"
 
@@ -265,6 +269,16 @@ const importing = Command.make("import").pipe(
           description: "From the API, with KEYGEN_TOKEN set"
         }
       ])
+    ),
+    Command.make("cryptlex", importServiceFlags, (flags) => asOperator(importService(cryptlexPage)(flags))).pipe(
+      Command.withDescription("Import products, users, licenses and activations of a Cryptlex account."),
+      example("import cryptlex ./cryptlex --dry-run", "What would be imported, and what not")
+    ),
+    Command.make("licensespring", importServiceFlags, (flags) =>
+      asOperator(importService(licenseSpringPage)(flags))
+    ).pipe(
+      Command.withDescription("Import products, customers, licenses and devices of a LicenseSpring account."),
+      example("import licensespring ./licensespring --dry-run", "What would be imported, and what not")
     )
   ])
 )

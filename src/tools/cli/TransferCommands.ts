@@ -10,8 +10,9 @@ import { writeLines } from "../transfer/Files.ts"
 import { importFile } from "../transfer/ImportFile.ts"
 import { Importing } from "../transfer/Importing.ts"
 import type { ImportResult } from "../transfer/ImportRun.ts"
-import { importKeygen } from "../transfer/keygen/ImportKeygen.ts"
+import { importKeygen, importPages } from "../transfer/keygen/ImportKeygen.ts"
 import type { ProductCodes } from "../transfer/keygen/KeygenProducts.ts"
+import type { ReadPage } from "../transfer/keygen/Resources.ts"
 import type { Fault, TransferRefused } from "../transfer/Lines.ts"
 import { aligned, CommandEnded, jsonFlag, print } from "./Output.ts"
 
@@ -141,18 +142,20 @@ export const importCsvFile = ({
 }: ImportFlags & { readonly encoding: Encoding; readonly file: string }) =>
   imported(flags, (onProgress) => importCsv(file, encoding, { dryRun: flags.dryRun, onProgress }))
 
+const productFlag = {
+  product: Flag.KeyValuePair("product").pipe(
+    Flag.withDescription("ID=CODE: import a product under the code of an existing or a new product; repeatable."),
+    Flag.withDefault({})
+  )
+}
+
 export const importKeygenFlags = {
   source: Argument.String("source").pipe(
     Argument.withDescription(
       "A folder of JSON documents of Keygen's API, or the address of an account: then KEYGEN_TOKEN is an admin token."
     )
   ),
-  product: Flag.KeyValuePair("product").pipe(
-    Flag.withDescription(
-      "KEYGEN_ID=CODE: import a product under the code of an existing or a new product; repeatable."
-    ),
-    Flag.withDefault({})
-  ),
+  ...productFlag,
   ...importFlags
 }
 
@@ -163,3 +166,17 @@ export const importKeygenAccount = ({
   ...flags
 }: ImportFlags & { readonly product: ProductCodes; readonly source: string }) =>
   imported(flags, (onProgress) => importKeygen(source, product, { dryRun: flags.dryRun, onProgress }))
+
+export const importServiceFlags = {
+  folder: Argument.String("folder").pipe(
+    Argument.withDescription("A folder of JSON lists of the API; docs/guides/from-other-services.md names the files.")
+  ),
+  ...productFlag,
+  ...importFlags
+}
+
+/** Imports the lists of another service. */
+export const importService =
+  (pageOf: ReadPage) =>
+  ({ folder, product, ...flags }: ImportFlags & { readonly folder: string; readonly product: ProductCodes }) =>
+    imported(flags, (onProgress) => importPages(folder, product, { dryRun: flags.dryRun, onProgress }, pageOf))

@@ -262,7 +262,8 @@ export const customerUnit = (source: Resource, notes: Notes, now: number): Unit 
   const names = [attributes["firstName"], attributes["lastName"]].flatMap((name) => textOf(name) ?? [])
   const name = textOf(attributes["fullName"]) ?? (names.length > 0 ? names.join(" ") : (email ?? id))
   const metadata = attributes["metadata"] ?? {}
-  const customer = decodeCustomer({ name, code: `keygen-${id.toLowerCase()}`, metadata, ...(email && { email }) })
+  const code = textOf(attributes["code"]) ?? `keygen-${id.toLowerCase()}`
+  const customer = decodeCustomer({ name, code, metadata, ...(email && { email }) })
   if (Result.isFailure(customer)) return void notes.add(`a user was skipped: ${customer.failure}`, nameOf(source))
   return {
     root: entryOf("customer", source, {

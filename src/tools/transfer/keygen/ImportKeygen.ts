@@ -12,13 +12,23 @@ import { downloadAccount } from "./KeygenDownload.ts"
 import { keygenLicense, type LicenseContext } from "./KeygenLicenses.ts"
 import { chooseProducts, type ProductCodes } from "./KeygenProducts.ts"
 import { makeNotes, type Notes } from "./Notes.ts"
-import { type KeygenPage, keygenFolder, type Resource, related } from "./Resources.ts"
+import { type KeygenPage, keygenPage, pageFolder, type ReadPage, type Resource, related } from "./Resources.ts"
 
-type ReadPages = Effect.Success<ReturnType<typeof keygenFolder>>
+type ReadPages = Effect.Success<ReturnType<typeof pageFolder>>
 
 export const importKeygen = Effect.fnUntraced(function* (source: string, codes: ProductCodes, options: ImportOptions) {
-  const folder = /^https?:\/\//.test(source) ? yield* downloadFolder(source) : yield* resolvePath(source)
-  const read = yield* keygenFolder(folder)
+  const folder = /^https?:\/\//.test(source) ? yield* downloadFolder(source) : source
+  return yield* importPages(folder, codes, options, keygenPage)
+}, Effect.scoped)
+
+/** Imports a folder of pages that are, or are read as, resources of Keygen. */
+export const importPages = Effect.fnUntraced(function* (
+  source: string,
+  codes: ProductCodes,
+  options: ImportOptions,
+  pageOf: ReadPage
+) {
+  const read = yield* pageFolder(yield* resolvePath(source), pageOf)
   const notes = makeNotes()
   const account = yield* readAccount(read, notes)
   yield* chooseProducts(account, codes)
@@ -32,7 +42,7 @@ export const importKeygen = Effect.fnUntraced(function* (source: string, codes: 
   for (const id of account.machines.keys())
     notes.add("machines were skipped: their license is missing", `license ${id}`)
   return { ...result, unmapped: notes.list() }
-}, Effect.scoped)
+})
 
 const downloadFolder = Effect.fnUntraced(function* (url: string) {
   const files = yield* FileSystem.FileSystem
@@ -62,7 +72,8 @@ const readAccount = Effect.fnUntraced(function* (read: ReadPages, notes: Notes) 
 })
 
 const keep = (account: Account, { policyId }: KeygenPage, resource: Resource, notes: Notes) => {
-  const { attributes, id, type } = resource
+  const { attributes, id, type, unread = [] } = resource
+  for (const name of unread) notes.add(`${type}' ${name} is not imported`, id)
   if (type === "products" || type === "policies" || type === "users") account[type].set(id, resource)
   else if (type === "entitlements") {
     account.entitlements.set(id, resource)

@@ -50,6 +50,7 @@ export const keygenLicense = (
   const customer = customers.get(related(source, "owner", "user") ?? "")
   noteUse(source, note)
   const limit = numberOf(attributes["maxMachines"])
+  const seats = numberOf(attributes["maxFloatingUsers"])
   const unit = licenseUnit(
     0,
     {
@@ -57,11 +58,13 @@ export const keygenLicense = (
       license_key: key.value,
       ...{ product_id: policy.productId, policy_id: policy.id, created_at },
       ...{ customer_id: customer?.id, customer_name: customer?.name, customer_email: customer?.email },
-      status: attributes["suspended"] === true || textOf(attributes["status"]) === "BANNED" ? "suspended" : "active",
+      status: statusOf(source),
+      maintenance_expires_at: instantOf(attributes["maintenanceExpiry"]),
       ...datesOf(source, policy, note),
       ...(limit !== undefined && limit !== policy.policy.max_activations && attributes["floating"] === true
         ? { max_activations: limit }
         : undefined),
+      ...(seats === undefined ? undefined : { max_floating_users: seats }),
       metadata: metadataOf(source, note)
     },
     policy,
@@ -79,6 +82,12 @@ export const keygenLicense = (
     keyHash: LicenseKey.hashHex(key.value),
     isVendorKey: LicenseKey.isVendorKey(key.value)
   }
+}
+
+const statusOf = ({ attributes }: Resource) => {
+  const status = textOf(attributes["status"])
+  if (status === "REVOKED") return "revoked"
+  return attributes["suspended"] === true || status === "BANNED" ? "suspended" : "active"
 }
 
 const noteUse = ({ attributes }: Resource, note: (message: string) => void) => {

@@ -8,6 +8,8 @@ export interface Resource {
   readonly id: string
   readonly type: string
   readonly attributes: { readonly [name: string]: unknown }
+  /** Members with a value that nothing reads. */
+  readonly unread?: ReadonlyArray<string>
   readonly relationships?: { readonly [name: string]: { readonly data?: unknown } | null | undefined }
 }
 
@@ -16,6 +18,9 @@ export interface KeygenPage {
   readonly resources: ReadonlyArray<Resource>
   readonly policyId?: string | undefined
 }
+
+/** Reads a page; a text says what is wrong with it, and has none of its values. */
+export type ReadPage = (document: unknown, name: string) => KeygenPage | string
 
 /** Bytes of the largest page. Pages of Keygen's API have 100 resources. */
 const pageBytesMax = 256 * 1_048_576
@@ -30,7 +35,7 @@ export const related = ({ relationships }: Resource, ...names: ReadonlyArray<str
 }
 
 /** Reads all pages of a folder, as often as `read` runs; one page is in memory at a time. */
-export const keygenFolder = Effect.fnUntraced(function* (folder: string) {
+export const pageFolder = Effect.fnUntraced(function* (folder: string, pageOf: ReadPage) {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const unreadable = (error: PlatformError.PlatformError) =>
@@ -39,21 +44,24 @@ export const keygenFolder = Effect.fnUntraced(function* (folder: string) {
     .filter((name) => name.endsWith(".json"))
     .toSorted()
   if (names.length === 0) {
-    return yield* new TransferRefused({ message: `${folder} has no .json files: see docs/guides/from-keygen.md.` })
+    return yield* new TransferRefused({
+      message: `${folder} has no .json files: see docs/guides/from-keygen.md and from-other-services.md.`
+    })
   }
   const readPage = Effect.fnUntraced(function* (name: string) {
     const path = paths.join(folder, name)
     const { size } = yield* Effect.mapError(files.stat(path), unreadable)
     if (Number(size) > pageBytesMax) return yield* new TransferRefused({ message: `${name} is too large: split it.` })
     const text = yield* Effect.mapError(files.readFileString(path), unreadable)
-    const page = pageOf(text)
-    return page ?? (yield* new TransferRefused({ message: `${name} is no JSON:API document: {"data": [...]}.` }))
+    const document = decodeJson(text)
+    const page = Result.isSuccess(document) ? pageOf(document.success, paths.basename(name)) : notJson
+    return typeof page === "string" ? yield* new TransferRefused({ message: `${name}: ${page}` }) : page
   })
   return <E, R>(use: (page: KeygenPage) => Effect.Effect<void, E, R>) =>
     Effect.forEach(names, (name) => Effect.flatMap(readPage(name), use), { discard: true })
 })
 
-const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+export const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const isResource = (value: unknown): value is Resource =>
@@ -62,15 +70,16 @@ const isResource = (value: unknown): value is Resource =>
   typeof value["type"] === "string" &&
   isObject(value["attributes"])
 
-const pageOf = (text: string): KeygenPage | undefined => {
-  const document = parsed(text)
+/** A page of Keygen's API. */
+export const keygenPage: ReadPage = (document) => {
   const data = isObject(document) ? document["data"] : document
   const list = Array.isArray(data) ? data : [data]
-  if (!list.every(isResource)) return undefined
+  if (!list.every(isResource)) return 'It is no JSON:API document: {"data": [...]}.'
   const links = isObject(document) ? document["links"] : undefined
   const self = isObject(links) ? String(links["self"] ?? "") : ""
   return { resources: list, policyId: /\/policies\/([^/?]+)\/entitlements/.exec(self)?.[1] }
 }
 
+/** Says nothing of the text, which has keys: messages of the parser quote it. */
+const notJson = "It is no JSON: save the response of the API again."
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
-const parsed = (text: string): unknown => Result.getOrUndefined(decodeJson(text))

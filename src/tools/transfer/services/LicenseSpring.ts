@@ -1,0 +1,112 @@
+/** Lists of LicenseSpring's Management API v1. */
+import { Schema } from "effect"
+import { isObject } from "../keygen/Resources.ts"
+import {
+  customerOf,
+  daysOf,
+  given,
+  Id,
+  Instant,
+  instantText,
+  Limit,
+  licenseResources,
+  reader,
+  readPages,
+  resourceOf
+} from "./ServicePages.ts"
+
+const idOf = (id: string | number) => `licensespring-${id}`
+
+const Customer = Schema.Struct({
+  id: given(Id),
+  email: given(Schema.String),
+  first_name: given(Schema.String),
+  last_name: given(Schema.String),
+  company_name: given(Schema.String)
+})
+
+const License = Schema.Struct({
+  id: Id,
+  // Not described by a schema: a fault would quote it.
+  license_key: Schema.Unknown,
+  product: Schema.Struct({ id: Id, product_name: Schema.String, short_code: Schema.String }),
+  customer: given(Customer),
+  enabled: given(Schema.Boolean),
+  license_type: given(Schema.String),
+  validity_period: given(Instant),
+  valid_duration: given(Schema.String),
+  maintenance_period: given(Instant),
+  max_activations: given(Limit),
+  allow_unlimited_activations: given(Schema.Boolean),
+  is_floating: given(Schema.Boolean),
+  is_floating_cloud: given(Schema.Boolean),
+  floating_users: given(Limit),
+  order_store_id: given(Schema.String),
+  note: given(Schema.String),
+  custom_fields: given(Schema.Array(Schema.Struct({ name: Schema.String, value: given(Schema.String) }))),
+  created_at: given(Instant)
+})
+
+const Device = Schema.Struct({
+  id: Id,
+  license: Id,
+  hardware_id: given(Schema.String),
+  hostname: given(Schema.String),
+  os_ver: given(Schema.String),
+  external_ip: given(Schema.String),
+  active: given(Schema.Boolean),
+  last_check: given(Instant),
+  created_at: given(Instant)
+})
+
+const customerResource = ({ company_name, email, first_name, id, last_name }: typeof Customer.Type) =>
+  customerOf("licensespring", id == null ? undefined : idOf(id), {
+    ...{ email, firstName: first_name, lastName: last_name },
+    metadata: company_name ? { company: company_name } : {}
+  })
+
+const licenseOf = (license: typeof License.Type) => {
+  const { custom_fields: fields, license_type: type, note, order_store_id: order, product } = license
+  const customer = license.customer ? customerResource(license.customer) : undefined
+  const isFloating = license.is_floating === true || license.is_floating_cloud === true
+  const hasTerm = type !== "perpetual" && type !== "consumption"
+  return [
+    resourceOf("products", idOf(product.id), { name: product.product_name, code: product.short_code }),
+    ...(customer === undefined ? [] : [customer]),
+    ...licenseResources({
+      ...{ id: idOf(license.id), key: license.license_key, productId: idOf(product.id), customerId: customer?.id },
+      ...{ status: "ACTIVE", suspended: license.enabled === false },
+      created: instantText(license.created_at),
+      expiry: instantText(license.validity_period),
+      maintenanceExpiry: instantText(license.maintenance_period),
+      termDays: hasTerm ? daysOf(license.valid_duration) : undefined,
+      maxMachines: license.allow_unlimited_activations === true ? 0 : (license.max_activations ?? 1),
+      maxFloatingUsers: isFloating ? (license.floating_users ?? undefined) : undefined,
+      metadata: {
+        ...Object.fromEntries((fields ?? []).map(({ name, value }) => [name, value ?? ""])),
+        ...(order ? { order } : undefined),
+        ...(note ? { note } : undefined)
+      }
+    })
+  ]
+}
+
+export const licenseSpringPage = readPages(
+  {
+    customers: reader(Customer, (customer) => [customerResource(customer) ?? []].flat()),
+    licenses: reader(License, licenseOf),
+    devices: reader(Device, (device) => [
+      resourceOf(
+        "machines",
+        idOf(device.id),
+        {
+          ...{ fingerprint: device.hardware_id, hostname: device.hostname, platform: device.os_ver },
+          ...{ ip: device.external_ip, heartbeatStatus: device.active === false ? "DEAD" : "ALIVE" },
+          ...{ created: instantText(device.created_at), lastHeartbeat: instantText(device.last_check) }
+        },
+        { license: idOf(device.license) }
+      )
+    ])
+  },
+  (document) => (isObject(document) ? document["results"] : document)
+)
