@@ -3,6 +3,7 @@ import { Clock, Console, Effect, Layer } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { VendorKeys } from "../../licensing/management/VendorKeys.ts"
+import type { ColumnMap } from "../transfer/csv/CsvRow.ts"
 import { type Encoding, encodings } from "../transfer/csv/CsvText.ts"
 import { importCsv } from "../transfer/csv/ImportCsv.ts"
 import { Exporting } from "../transfer/Exporting.ts"
@@ -88,7 +89,7 @@ const imported = <R>(
   run: (onProgress: (records: number) => Effect.Effect<void>) => Effect.Effect<ImportResult, TransferRefused, R>
 ) =>
   Effect.gen(function* () {
-    const { erased, faults, present, unmapped = [], written } = yield* run(yield* makeProgress)
+    const { erased, faults, present, preview = [], unmapped = [], written } = yield* run(yield* makeProgress)
     const shown = {
       dry_run: dryRun,
       imported: Object.fromEntries(written),
@@ -98,6 +99,7 @@ const imported = <R>(
       faults
     }
     yield* print(json, shown, [
+      ...preview,
       ...aligned([
         ...countRows(written),
         ["existed already", String(present)],
@@ -131,6 +133,10 @@ export const importCsvFlags = {
     Flag.withDescription("The encoding of a file without a BOM."),
     Flag.withDefault("utf-8")
   ),
+  map: Flag.KeyValuePair("map").pipe(
+    Flag.withDescription('"Column=field": what a column of the file is here; "Column=-" leaves it out; repeatable.'),
+    Flag.withDefault({})
+  ),
   ...importFlags
 }
 
@@ -138,9 +144,10 @@ export const importCsvFlags = {
 export const importCsvFile = ({
   encoding,
   file,
+  map,
   ...flags
-}: ImportFlags & { readonly encoding: Encoding; readonly file: string }) =>
-  imported(flags, (onProgress) => importCsv(file, encoding, { dryRun: flags.dryRun, onProgress }))
+}: ImportFlags & { readonly encoding: Encoding; readonly file: string; readonly map: ColumnMap }) =>
+  imported(flags, (onProgress) => importCsv(file, encoding, map, { dryRun: flags.dryRun, onProgress }))
 
 const productFlag = {
   product: Flag.KeyValuePair("product").pipe(

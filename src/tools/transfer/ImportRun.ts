@@ -19,6 +19,8 @@ export interface ImportResult {
   readonly erased: ReadonlyArray<Fault>
   /** Of a dry run; an import fails with its first ones. */
   readonly faults: ReadonlyArray<Fault>
+  /** Of a dry run of a table: the mapping of its columns, and the first rows as they would become. */
+  readonly preview?: ReadonlyArray<string>
   /** What the source has and this service does not: how often, and the first one. */
   readonly unmapped?: ReadonlyArray<{ readonly message: string; readonly count: number; readonly example: string }>
 }

@@ -13,16 +13,23 @@ import { faultsMax, type ImportOptions, runImport } from "../ImportRun.ts"
 import { licensesOfKeys, licenseUnit, rowOf } from "../LicenseUnits.ts"
 import { type Fault, TransferRefused } from "../Lines.ts"
 import type { Unit } from "../Units.ts"
-import { type CsvLicense, columnOf, readCsvRow, refuseColumns } from "./CsvRow.ts"
+import { type ColumnMap, type CsvLicense, columnsOf, leftOut, readCsvRow, refuseColumns, shownRow } from "./CsvRow.ts"
 import { type CsvRecord, csvFile, type Encoding, refuseRest } from "./CsvText.ts"
 
 const rowsMax = 1_000_000
+/** Rows that a dry run shows. */
+const shownRows = 10
 /** Rows that are looked up together. */
 const chunkRows = 1_000
 
-export const importCsv = Effect.fnUntraced(function* (name: string, encoding: Encoding, options: ImportOptions) {
+export const importCsv = Effect.fnUntraced(function* (
+  name: string,
+  encoding: Encoding,
+  map: ColumnMap,
+  options: ImportOptions
+) {
   const records = csvFile(yield* resolvePath(name), encoding)
-  const { faults: wrong, vendorKeys } = yield* checkRows(records)
+  const { faults: wrong, preview, vendorKeys } = yield* checkRows(records, map)
   if (wrong.length > 0 && !options.dryRun) {
     return yield* new TransferRefused({ message: "Nothing was imported: correct these lines first.", faults: wrong })
   }
@@ -33,7 +40,7 @@ export const importCsv = Effect.fnUntraced(function* (name: string, encoding: En
   const result = yield* runImport(
     Effect.fnUntraced(function* (accept, reject) {
       if (wrong.length > 0) yield* reject(wrong)
-      yield* forEachRows(records, (rows) =>
+      yield* forEachRows(records, map, (rows) =>
         Effect.gen(function* () {
           const right = rows.filter(({ line }) => !wrongLines.has(line)) as ReadonlyArray<CsvLicense>
           const { faults, units } = yield* unitsOf(right)
@@ -44,7 +51,7 @@ export const importCsv = Effect.fnUntraced(function* (name: string, encoding: En
     }),
     options
   )
-  return { ...result, present: result.present + unitsOf.present() }
+  return { ...result, present: result.present + unitsOf.present(), ...(options.dryRun ? { preview } : undefined) }
 })
 
 type Records = ReturnType<typeof csvFile>
@@ -52,32 +59,52 @@ type Records = ReturnType<typeof csvFile>
 /** Passes the rows of a file, at most a chunk at a time. */
 const forEachRows = Effect.fnUntraced(function* <E, R>(
   records: Records,
-  use: (rows: ReadonlyArray<CsvLicense | Fault>) => Effect.Effect<void, E, R>
+  map: ColumnMap,
+  use: (rows: ReadonlyArray<CsvLicense | Fault>, preview: ReadonlyArray<string>) => Effect.Effect<void, E, R>
 ) {
-  let names: ReadonlyArray<string> | undefined
+  let header: ReadonlyArray<string> | undefined
   let count = 0
   const take = Effect.fnUntraced(function* (records: ReadonlyArray<CsvRecord>) {
-    const columnNames = names ?? records[0]!.fields.map(columnOf)
-    names = columnNames
-    const rows = records.slice(count === 0 ? 1 : 0)
+    const fields = header ?? records[0]!.fields
+    const isFirst = header === undefined
+    header = fields
+    const names = columnsOf(fields, map)
     count += records.length
     const fault =
-      refuseColumns(columnNames) ??
+      refuseColumns(fields, map) ??
       (count > rowsMax + 1 ? `The file has more than ${rowsMax} rows: split it.` : undefined)
     if (fault !== undefined) return yield* refuseRest(fault)
-    if (rows.length > 0) yield* use(rows.map((record) => readCsvRow(columnNames, record)))
+    const given = isFirst ? records.slice(1) : records
+    const rows = given.map((record) => readCsvRow(names, record))
+    const preview = isFirst ? previewOf(fields, names, given.slice(0, shownRows), rows) : []
+    if (rows.length > 0) yield* use(rows, preview)
   })
   yield* records.pipe(Stream.grouped(chunkRows), Stream.runForEach(take))
-  if (names === undefined) return yield* new TransferRefused({ message: "The file is empty." })
+  if (header === undefined) return yield* new TransferRefused({ message: "The file is empty." })
 })
 
+/** The mapping of the columns, and the first rows as they would become. Rows with faults are not shown: a key may be anywhere. */
+const previewOf = (
+  fields: ReadonlyArray<string>,
+  names: ReadonlyArray<string>,
+  records: ReadonlyArray<CsvRecord>,
+  rows: ReadonlyArray<CsvLicense | Fault>
+) => [
+  ...fields.map((field, index) => `${field.trim()} → ${names[index] === leftOut ? "left out" : names[index]}`),
+  ...records.map(
+    (record, index) => `line ${record.line}: ${"message" in rows[index]! ? "refused" : shownRow(names, record)}`
+  )
+]
+
 /** Everything that is wrong with the rows themselves, and whether one has a key of another system. */
-const checkRows = Effect.fnUntraced(function* (records: Records) {
+const checkRows = Effect.fnUntraced(function* (records: Records, map: ColumnMap) {
+  const shown: Array<string> = []
   const faults: Array<Fault> = []
   const lines = new Map<string, number>()
   let vendorKeys = false
-  yield* forEachRows(records, (rows) =>
+  yield* forEachRows(records, map, (rows, preview) =>
     Effect.sync(() => {
+      shown.push(...preview)
       for (const row of rows) {
         if (faults.length >= faultsMax) return
         if ("message" in row) {
@@ -93,7 +120,7 @@ const checkRows = Effect.fnUntraced(function* (records: Records) {
       }
     })
   )
-  return { faults, vendorKeys }
+  return { faults, preview: shown, vendorKeys }
 })
 
 /** Makes units of rows: with what the rows name, and without the licenses that exist already. */
