@@ -280,6 +280,7 @@ CREATE TABLE licenses (
   term_days integer,
   maintenance_told_for timestamp with time zone,
   maintenance_told_days smallint,
+  kept_counts jsonb,
   CONSTRAINT licenses_pkey PRIMARY KEY (id),
   CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
   CONSTRAINT licenses_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(id),

@@ -8,6 +8,7 @@ import type { LicenseFeature } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt } from "../rules/Lifecycle.ts"
+import { keptCount, keptCounts } from "./KeptCounts.ts"
 
 /** Absent fields keep their value; null removes it. */
 export interface AssignCommand {
@@ -44,6 +45,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         )
       }
       const before = view.assignmentById(feature.id)
+      const kept = keptCount(view, feature.id)
       const enabled = command.enabled ?? before?.enabled ?? true
       const expires_at = updatedValue(command.expires_at, before?.expires_at)
       const assignment: Assignment = {
@@ -52,7 +54,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         feature_name: feature.name,
         enabled,
         max_consumptions: updatedValue(command.max_consumptions, before?.max_consumptions),
-        total_consumptions: before?.total_consumptions ?? 0,
+        total_consumptions: before?.total_consumptions ?? kept,
         expires_at,
         // A given or removed expiry replaces the policy's days.
         ...(command.expires_at === undefined && before?.expires_after_days !== undefined
@@ -77,7 +79,10 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
       if (before !== undefined && Object.keys(changes).length === 0 && isWaitingAsBefore) return accept({}, reply)
       return accept(
         {
-          license: { updated_at: now },
+          license: {
+            ...(kept === 0 ? undefined : { kept_counts: keptCounts(view, [assignment], []) }),
+            updated_at: now
+          },
           entitlement: true,
           assignments: [assignment],
           ledger: before !== undefined && "max_consumptions" in changes ? [limitEntry(assignment)] : [],
@@ -122,8 +127,8 @@ export const limitEntry = ({ feature_id, max_consumptions, total_consumptions }:
   max_after: max_consumptions
 })
 
-/** The ledger entry of a removed assignment. Its count is lost: a later assignment of the feature starts from zero. */
-export const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
+/** The ledger entry of an assignment that was removed by hand. Its count is lost: a later assignment of the feature starts from zero. */
+const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "reset",
   amount: -total_consumptions,

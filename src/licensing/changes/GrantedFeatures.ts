@@ -6,7 +6,8 @@ import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts
 import type { Assignment, LedgerEntry, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
 import { begunFeatures } from "../rules/Terms.ts"
-import { limitEntry, removalEntry } from "./Assignments.ts"
+import { limitEntry } from "./Assignments.ts"
+import { type KeptCounts, keptCount, keptCounts } from "./KeptCounts.ts"
 
 /**
  * The assignment of a feature that comes with a policy. Earlier consumption stays counted. The feature's days begin
@@ -14,7 +15,7 @@ import { limitEntry, removalEntry } from "./Assignments.ts"
  */
 export const grantedFeature = (
   feature: PolicyFeatureRecord,
-  before: Assignment | undefined,
+  before: Partial<Pick<Assignment, "total_consumptions" | "created_at">> | undefined,
   termBegins: number | undefined,
   now: number
 ): Assignment => ({
@@ -66,6 +67,7 @@ interface MovedFeatures {
   /** Feature ids. */
   readonly removed: ReadonlyArray<string>
   readonly ledger: ReadonlyArray<LedgerEntry>
+  readonly kept_counts: KeptCounts
   /** For the event: `features.<code>` with the old and the new assignment. */
   readonly changes: ReturnType<typeof changesOf>
 }
@@ -90,7 +92,12 @@ export const featuresAfterMove = (
     const after =
       isSame && before !== undefined
         ? appliedFeature(feature, before, termBegins, now)
-        : grantedFeature(feature, before, termBegins, now)
+        : grantedFeature(
+            feature,
+            before ?? { total_consumptions: keptCount(view, feature.feature_id) },
+            termBegins,
+            now
+          )
     return after === undefined ? [] : [{ before, after }]
   })
   const comes = new Set(features.map(({ feature_id }) => feature_id))
@@ -101,12 +108,14 @@ export const featuresAfterMove = (
   return {
     assignments: [...granted, ...stays].map(({ after }) => after),
     removed: lost.map(({ feature_id }) => feature_id),
-    ledger: [
-      ...granted.flatMap(({ after, before }) =>
-        before !== undefined && before.max_consumptions !== after.max_consumptions ? [limitEntry(after)] : []
-      ),
-      ...lost.flatMap((before) => (before.total_consumptions > 0 ? [removalEntry(before)] : []))
-    ],
+    ledger: granted.flatMap(({ after, before }) =>
+      before !== undefined && before.max_consumptions !== after.max_consumptions ? [limitEntry(after)] : []
+    ),
+    kept_counts: keptCounts(
+      view,
+      granted.map(({ after }) => after),
+      lost
+    ),
     changes: Object.assign(
       {},
       changesTo([...granted, ...stays]),

@@ -61,6 +61,7 @@ export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChan
           expires_at: moved.expires_at,
           maintenance_expires_at: moved.maintenance_expires_at,
           term_days: moved.term_days,
+          kept_counts: features.kept_counts,
           entitlement_counter: counterAfter(view, target.policy),
           ...reactivated(moved, target.policy, now),
           ...promisesKept(view, moved, target.policy, now),

@@ -14,7 +14,7 @@ export const presentLicense = (
   now: number
 ): License => {
   const { key_hash: _, revision: __, entitlement_counter: ___, activation_limit_recorded_at: ____, ...shown } = license
-  const { not_due_before: _____, heartbeat_from: ______, term_days: _______, ...record } = shown
+  const { not_due_before: _____, heartbeat_from: ______, term_days: _______, kept_counts: ________, ...record } = shown
   const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
   return {
     ...(present as unknown as License),

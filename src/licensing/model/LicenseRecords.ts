@@ -31,6 +31,8 @@ export interface LicenseRecord extends OwnLimits {
   readonly maintenance_expires_at?: number | undefined
   /** The days of a term that begins with the first use; present until then. */
   readonly term_days?: number | undefined
+  /** What was consumed of features that a policy took away, by feature id: it counts when they return. */
+  readonly kept_counts?: { readonly [featureId: string]: number } | undefined
   readonly active_device_count: number
   readonly times_activated: number
   readonly times_transferred: number

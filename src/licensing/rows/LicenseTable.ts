@@ -9,7 +9,7 @@ export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l
   encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
   l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
   l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.not_due_before, l.heartbeat_from,
-  l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.term_days,
+  l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.term_days, l.kept_counts,
   l.revision, l.created_at, l.updated_at`
 
 /** License columns that every commit writes; the others are written only when a command changes one. */
@@ -55,6 +55,7 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
     max_transfers: row.max_transfers,
     offline_grace_days: row.offline_grace_days,
     term_days: row.term_days,
+    kept_counts: row.kept_counts,
     revision: row.revision,
     created_at: row.created_at,
     updated_at: row.updated_at
@@ -111,7 +112,8 @@ export const updateProfiles = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Lic
       activation_limit_recorded_at = p.activation_limit_recorded_at, metadata = p.metadata,
       not_due_before = p.not_due_before, heartbeat_from = p.heartbeat_from, max_activations = p.max_activations,
       max_container_instances = p.max_container_instances, max_floating_users = p.max_floating_users,
-      max_transfers = p.max_transfers, offline_grace_days = p.offline_grace_days, term_days = p.term_days
+      max_transfers = p.max_transfers, offline_grace_days = p.offline_grace_days, term_days = p.term_days,
+      kept_counts = p.kept_counts
     FROM unnest(
       ${text("id")}, ${text("policy_id")}, ${text("customer_id")}, ${text("order_id")}, ${text("subscription_id")},
       ${text("key_hash")}, ${text("license_key_prefix")}, ${text("license_key_last4")}, ${text("customer_email")},
@@ -119,10 +121,11 @@ export const updateProfiles = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Lic
       ${instants("activation_limit_recorded_at")}, ${columns.jsonb(rows.map((row) => row.metadata))},
       ${instants("not_due_before")}, ${instants("heartbeat_from")}, ${integers("max_activations")},
       ${integers("max_container_instances")}, ${integers("max_floating_users")}, ${integers("max_transfers")},
-      ${integers("offline_grace_days")}, ${integers("term_days")}
+      ${integers("offline_grace_days")}, ${integers("term_days")},
+      ${columns.jsonb(rows.map((row) => row.kept_counts ?? null))}
     ) AS p (id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4,
       customer_email, customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at,
       metadata, not_due_before, heartbeat_from, max_activations, max_container_instances, max_floating_users,
-      max_transfers, offline_grace_days, term_days)
+      max_transfers, offline_grace_days, term_days, kept_counts)
     WHERE l.id = p.id`
 }

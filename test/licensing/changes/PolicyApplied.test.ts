@@ -1,5 +1,6 @@
 /** A move to the policy that a license has gives it what the policy has now. */
 import { assert, describe, it } from "@effect/vitest"
+import { unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { changePolicy, type PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import type { Assignment, TargetPolicy } from "../../../src/licensing/model/LicenseRecords.ts"
 import { allowed } from "../../support/rules/LicenseRules.ts"
@@ -48,6 +49,22 @@ describe("a move to the policy that the license has", () => {
       "features.changed",
       "features.lost"
     ])
+  })
+
+  it("counts on where a feature that the policy lost returns, but not one that was removed by hand", () => {
+    const lost = applied([], [assignmentOf("lost", { ...came, total_consumptions: 7 })])
+    assert.deepStrictEqual(lost.after.assignments, [])
+    assert.deepStrictEqual(lost.changes.ledger, [])
+    const target = (features: TargetPolicy["features"]) => [
+      { policy: lost.after.policy, product_id: "prod_1", features }
+    ]
+    const again = { ...lost.after, targets: target([coming("lost", { max_consumptions: 9 })]) }
+    const back = allowed(again, changePolicy, { policy_id: "pol_1" })
+    const [returned] = back.after.assignments
+    assert.deepInclude(returned, { total_consumptions: 7, max_consumptions: 9 })
+    const removed = allowed(back.after, unassign, { feature_id: returned!.feature_id })
+    const anew = allowed({ ...removed.after, targets: again.targets }, changePolicy, { policy_id: "pol_1" })
+    assert.strictEqual(anew.after.assignments[0]?.total_consumptions, 0)
   })
 
   it("ends and begins expiries as the policy has days for a feature or not", () => {

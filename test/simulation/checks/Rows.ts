@@ -57,9 +57,9 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   type Owned<A> = A & { readonly license: string; readonly key: string }
   const [licenses, devices, leases, assignments, counted] = yield* Effect.all(
     [
-      sql<License & { readonly metadata: never }>`
+      sql<License & { readonly metadata: never; readonly kept: never }>`
         SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, starts_at AS starts, expires_at AS expires,
-          maintenance_expires_at AS maintenance, term_days AS term, max_activations, max_container_instances,
+          maintenance_expires_at AS maintenance, term_days AS term, kept_counts AS kept, max_activations, max_container_instances,
           max_floating_users, max_transfers, offline_grace_days, customer_id, customer_email, customer_name, metadata,
           active_device_count AS active, times_activated AS activations, times_transferred AS transfers,
           total_consumptions AS total, not_due_before AS floor, entitlement_counter AS version,
@@ -89,6 +89,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       {
         ...row,
         metadata: canonicalize(row.metadata),
+        kept: canonicalize(row.kept ?? {}),
         devices: owned<Device>(devices, row.id),
         leases: owned<Lease>(leases, row.id),
         assignments: new Map(

@@ -4,7 +4,15 @@ import type { AssignCommand } from "../../../src/licensing/changes/Assignments.t
 import type { UsageResetCommand } from "../../../src/licensing/changes/UsageReset.ts"
 import { accepted, refused } from "./Admission.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
-import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation } from "./Model.ts"
+import {
+  type Answer,
+  type Assignment,
+  type Entry,
+  featureEnd,
+  type License,
+  replaced,
+  type Situation
+} from "./Model.ts"
 
 const assignmentTold = ({ enabled, granted, max, used }: Assignment) => ({
   enabled,
@@ -46,6 +54,10 @@ export const resetUsage = (situation: Situation, command: UsageResetCommand): An
   return { ...accepted(after, assignmentTold(assignment), "license.usage_reset"), ledger }
 }
 
+/** The count of a feature that a policy took away. */
+export const keptCount = ({ kept }: License, feature: string): number =>
+  (JSON.parse(kept) as { readonly [feature: string]: number })[feature] ?? 0
+
 export const assign = (situation: Situation, command: AssignCommand): Answer => {
   const { license, catalog } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
@@ -57,7 +69,7 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
   const assignment: Assignment = {
     enabled,
     max: given(command.max_consumptions, before?.max ?? null),
-    used: before?.used ?? 0,
+    used: before?.used ?? keptCount(license, command.feature_id),
     expires,
     waiting: command.expires_at === undefined ? (before?.waiting ?? null) : null,
     recorded: isRecorded(situation, before, enabled, expires),
@@ -67,7 +79,9 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
   const reply = assignmentTold(assignment)
   if (before !== undefined && same({ ...before, recorded: assignment.recorded }, assignment))
     return accepted(license, reply)
-  const after = raised({ ...license, assignments: replaced(license.assignments, command.feature_id, assignment) })
+  const { [command.feature_id]: _, ...kept } = JSON.parse(license.kept) as Record<string, number>
+  const assignments = replaced(license.assignments, command.feature_id, assignment)
+  const after = raised({ ...license, assignments, kept: canonicalize(kept) })
   const { max, used } = assignment
   const entry = { feature: command.feature_id, action: "set_limit", amount: max ?? 0, balance: used, max }
   const isLimited = before !== undefined && before.max !== max

@@ -1,7 +1,4 @@
-/**
- * The simulator's model of a license: its parts, and how time changes it. Written from docs/API.md and docs/STATES.md,
- * not from the rules, and kept simple: a license is a few maps, a change makes a copy.
- */
+/** The simulator's license and how time changes it, written from docs/API.md and docs/STATES.md, not from the rules. */
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import type { OwnLimits } from "./Limits.ts"
 import type { PolicyFeature } from "./Moves.ts"
@@ -86,6 +83,8 @@ export interface License extends OwnLimits {
   readonly maintenance: number | null
   /** The days of a term that begins with the first use. */
   readonly term: number | null
+  /** Counts of features that a policy took away, as JSON. */
+  readonly kept: string
   readonly customer_id: string | null
   readonly customer_email: string | null
   readonly customer_name: string | null

@@ -1,7 +1,9 @@
 /** The expected result of moving a license to another policy, or to the one that it has. */
 import { isDeepStrictEqual } from "node:util"
+import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
 import type { PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import { accepted, refused } from "./Admission.ts"
+import { keptCount } from "./Assignments.ts"
 import { featuresFrom, termDays } from "./Limits.ts"
 import { isRevoked, shown, wrongTerms } from "./Management.ts"
 import {
@@ -51,10 +53,12 @@ const featuresAfter = ({ license, now, policy }: Situation, target: Policy, keep
   const begins = dated.term === null ? Math.max(now, dated.starts ?? now) : null
   const assignments = new Map(begins === null ? license.assignments : featuresFrom(license, begins))
   const ledger: Array<Entry> = []
+  const counts = new Map(Object.entries(JSON.parse(license.kept) as Record<string, number>))
   for (const [feature, { days, enabled, max, metadata }] of target.features) {
     const before = license.assignments.get(feature)
     if (before !== undefined && (keep || !before.granted)) continue
-    const used = before?.used ?? 0
+    const used = before?.used ?? keptCount(license, feature)
+    counts.delete(feature)
     const isDated = isSame && days !== null && (before?.expires ?? null) !== null
     const expires = isDated ? before!.expires : days === null || begins === null ? null : begins + days * dayMillis
     const waiting = begins === null && !isDated ? days : null
@@ -68,12 +72,12 @@ const featuresAfter = ({ license, now, policy }: Situation, target: Policy, keep
   for (const [feature, { granted, used }] of license.assignments) {
     if (keep || !granted || target.features.has(feature)) continue
     assignments.delete(feature)
-    if (used > 0) ledger.push({ feature, action: "reset", amount: -used, balance: 0, max: null })
+    if (used > 0) counts.set(feature, used)
   }
   const isChanged =
     assignments.size !== license.assignments.size ||
     Array.from(assignments).some(([feature, one]) => license.assignments.get(feature) !== one)
-  return { assignments, ledger, isChanged }
+  return { assignments, ledger, isChanged, kept: canonicalize(Object.fromEntries(counts)) }
 }
 
 /** No device is due before it was promised, and heartbeats that are switched on count from now. */
@@ -96,13 +100,19 @@ export const changePolicy = (situation: Situation, command: PolicyChangeCommand)
   const wrong = wrongTerms(target.license_type, dated)
   if (wrong !== undefined) return refused(situation, wrong)
   if (command.expires_at !== undefined && command.expires_at <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
-  const { assignments, isChanged, ledger } = featuresAfter(situation, target, command.keep_features === true, dated)
+  const { assignments, isChanged, kept, ledger } = featuresAfter(
+    situation,
+    target,
+    command.keep_features === true,
+    dated
+  )
   if (target.id === policy.id && dated.expires === license.expires && !isChanged)
     return accepted(license, shown(situation, license))
   const moved: License = {
     ...dated,
     policy: target.id,
     assignments,
+    kept,
     version: license.version + policy.version + 1 - target.version
   }
   const isActive = moved.status !== "suspended" && clockStatus(moved, target, now) === "active"
