@@ -1,10 +1,21 @@
 /** A license as the management API returns it, with the clock applied. */
-
 import { expiredFeatures } from "../model/FeatureExpiry.ts"
 import type { License } from "../model/License.ts"
 import type { LicenseRecord, LicenseSnapshot, PolicyRecord } from "../model/LicenseRecords.ts"
 import { type Limits, limitNames, limitsOf } from "../model/Limits.ts"
 import { entitlementVersionAt, statusAt } from "../rules/Lifecycle.ts"
+
+/** Members that the management API does not return. */
+const internal: ReadonlySet<string> = new Set<keyof LicenseRecord>([
+  "key_hash",
+  "revision",
+  "entitlement_counter",
+  "activation_limit_recorded_at",
+  "not_due_before",
+  "heartbeat_from",
+  "term_days",
+  "kept_counts"
+])
 
 /** `expiredFeatures`: the number of features with an unrecorded expiry. */
 export const presentLicense = (
@@ -13,9 +24,9 @@ export const presentLicense = (
   expiredFeatures: number,
   now: number
 ): License => {
-  const { key_hash: _, revision: __, entitlement_counter: ___, activation_limit_recorded_at: ____, ...shown } = license
-  const { not_due_before: _____, heartbeat_from: ______, term_days: _______, kept_counts: ________, ...record } = shown
-  const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
+  const present = Object.fromEntries(
+    Object.entries(license).filter(([name, value]) => value !== undefined && !internal.has(name))
+  )
   return {
     ...(present as unknown as License),
     limits: shownLimits(limitsOf(license, policy)),
