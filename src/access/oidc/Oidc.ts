@@ -115,7 +115,7 @@ const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> =
   )
 }
 
-/** The names of the claims that this service is told. */
+/** The names of the configured claims. */
 interface Claims {
   readonly scopes: string
   readonly products: string | undefined

@@ -201,7 +201,7 @@ export const missed = (reason: Reason, more?: Omit<Missed, "outcome" | "reason">
   ...more
 })
 
-/** Whether a code is told to the application although its response is not signed. */
+/** Whether a code is reported to the application although its response is not signed. */
 type IsUnsigned = (code: string, status: number | undefined) => boolean
 
 /** Only these two ask the user for something. */

@@ -38,7 +38,7 @@ interface Fields {
   readonly isRecorded?: boolean
   /** Set if the same request succeeds later by itself: it is not stored under an Idempotency-Key. */
   readonly isTemporary?: boolean
-  /** Only logged: what the request waited for in vain. */
+  /** Only logged: what the request waited for until its deadline. */
   readonly waitedFor?: WaitedFor
   /** In a client: the signature over the canonical JSON of the response's `error`. */
   readonly signature?: Signature

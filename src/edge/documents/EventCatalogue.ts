@@ -74,7 +74,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
     "The service disabled a webhook endpoint: it responded with 410, or ten deliveries in a row failed.",
   "report_export.created": "A report export was requested.",
   "bulk_job.created": "A change of many licenses was requested.",
-  "bulk_job.completed": "A change of many licenses has gone through all of them.",
+  "bulk_job.completed": "A bulk job has processed all of its licenses.",
   "bulk_job.canceled": "A change of many licenses was canceled. What it had changed stays.",
   "bulk_job.failed": "A change of many licenses was given up. What it had changed stays.",
   "signing_key.rotated": "Responses are signed with a new key."

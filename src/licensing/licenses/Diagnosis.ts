@@ -38,7 +38,7 @@ const decision = {
     RefusalCode.annotate({ description: "The code of the refusal: that of the first failed check." })
   ),
   message: Schema.optionalKey(
-    Schema.String.annotate({ description: "The sentence of the refusal, as the application is told." })
+    Schema.String.annotate({ description: "The message of the refusal, as the application gets it." })
   )
 }
 

@@ -114,7 +114,7 @@ export class PublicTrials extends Context.Service<
         if (draft!.policy.license_type !== "trial") return yield* notAllowed
         yield* claim(draft!.license, input.binding)
         const written = drafts.write([{ ...draft!, license: pending.license }], pathOf)
-        // A generated key is nobody else's.
+        // A generated key is new.
         yield* Effect.catch(written, (error) => (SqlError.isSqlError(error) ? Effect.fail(error) : Effect.die(error)))
         for (const write of deviceRows(sql, [pending])) yield* write
         // Last: it locks the event counter.
@@ -137,7 +137,7 @@ const unknownProduct = refuse(
   "No product has this code: use the code of the application's product.",
   "product_code"
 )
-/** The same for an unknown policy, so that nobody learns the codes of the others. */
+/** The same for an unknown policy, so that codes of other policies cannot be guessed. */
 const notAllowed = refuse(
   "TRIAL_NOT_ALLOWED",
   "The product has no policy with this code and public trials: check the code, or ask the vendor for a license key.",

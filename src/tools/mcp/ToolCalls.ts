@@ -117,7 +117,7 @@ const pairs = (name: string, value: unknown): ReadonlyArray<readonly [string, st
   return [[name, String(value)]]
 }
 
-/** A long answer of a read is refused. The answer of a change is not: it may show keys that nobody can read again. */
+/** A long answer of a read is refused. The answer of a change is not: it may show keys that cannot be read again. */
 const answerOf = (
   { headers, status }: HttpClientResponse.HttpClientResponse,
   text: string,

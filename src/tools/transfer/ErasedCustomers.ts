@@ -1,6 +1,6 @@
 /**
  * An import brings nothing of an erased customer back: its licenses come without a name and an address, and without what contains
- * them; its orders and subscriptions without metadata, because nobody knows any more what the customer was called.
+ * them; its orders and subscriptions without metadata, because the customer's name is no longer stored.
  */
 import { Context, Effect } from "effect"
 import type { SqlClient } from "effect/sql"

@@ -94,7 +94,7 @@ export const writeLines = Effect.fnUntraced(function* <A, E, R>(
   const partial = `${path}.partial`
   const encoder = new TextEncoder()
   const written = Effect.gen(function* () {
-    // A new file, so that no link is followed and nobody else may read it.
+    // A new file, so that no link is followed, readable only by its owner.
     yield* Effect.ignore(files.remove(partial, { force: true }))
     const file = yield* Effect.mapError(files.open(partial, { flag: "wx", mode: 0o600 }), cannotWrite)
     const result = yield* write((lines) =>

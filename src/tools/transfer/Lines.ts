@@ -29,7 +29,7 @@ export const End = Schema.Struct({
   sha256: Schema.String
 })
 
-/** A row as it stands in a line, without `type`. */
+/** A row as a line has it, without `type`. */
 export type Row = { readonly [column: string]: unknown }
 
 /** What is wrong with a line of a file. Lines count from 1. */

@@ -32,7 +32,7 @@ export const ApiKeys = () => {
           <Action
             label="New API key"
             primary
-            effect="Whoever has the key’s token may do what is chosen here. Choose no more than is needed."
+            effect="Anyone with this token gets the selected scopes. Select only what is needed."
             fields={creationFields(products)}
             initial={{ scopes: ["license:read"] }}
             run={(payload: Creation) => unlessContradicting(payload, () => change("createApiKey", { payload }))}
@@ -87,7 +87,7 @@ const columnsWith = (products: Products): ReadonlyArray<Column<ApiKey>> => [
 const nameIn = (products: Products) => (id: string) =>
   lastOf(products)?.items.find((product) => product.id === id)?.name ?? id
 
-/** Time to give whoever uses the key another one. */
+/** Leaves time to replace the key where it is used. */
 const soonMillis = 14 * 86_400_000
 
 const State = ({ of: { expires_at, is_active } }: { readonly of: ApiKey }) => {

@@ -4,7 +4,7 @@ import { ManagementScope } from "../../../access/Scope.ts"
 interface Meaning {
   /** For lists. */
   readonly words: string
-  /** For whoever chooses. */
+  /** Shown where scopes are selected. */
   readonly sentence: string
 }
 

@@ -98,7 +98,7 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
   )
 }
 
-/** Nobody waits for it: a check changes nothing. */
+/** Its result is ignored, because a check changes nothing. */
 const cancelCheck = ({ id }: BulkJob) => void run("cancelBulkJob", { params: { id } })
 
 const requestOf = ({ reason, ...parameters }: Given): Pick<Payload, "parameters" | "reason"> => ({

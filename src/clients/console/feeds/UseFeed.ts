@@ -1,4 +1,4 @@
-/** A feed that reads what is new, as long as nobody reads further down. */
+/** A feed that loads new entries while its first page is shown. */
 import { Exit } from "effect"
 import { useEffect, useRef, useState, useSyncExternalStore } from "react"
 import { type Told, tell } from "../service/Failures.ts"

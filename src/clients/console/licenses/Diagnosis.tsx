@@ -36,7 +36,7 @@ export const Diagnosis = ({ license: { id } }: { readonly license: License }) =>
 const Answer = ({ of: { admitted, checks, message } }: { readonly of: Success<"diagnoseLicense"> }) => (
   <>
     <p role="status" className={admitted ? "admitted" : "failed"}>
-      {admitted ? "It works: every check passes." : `The application is told: ${message}`}
+      {admitted ? "It works: every check passes." : `The application gets: ${message}`}
     </p>
     <Table
       caption="Checks"

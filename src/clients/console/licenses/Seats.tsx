@@ -17,7 +17,7 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
               caption="Floating seats in use"
               rows={page.items}
               keyOf={({ id }) => id}
-              empty="Nobody holds a seat now."
+              empty="No seats are in use."
               columns={[
                 { title: "Device", show: (lease) => <Holder license={id} device={lease.device_id} /> },
                 { title: "Since", show: ({ checked_out_at }) => <Time at={checked_out_at} /> },

@@ -33,7 +33,7 @@ const metadataOf = ([text = "{}"]: ReadonlyArray<string>): MetadataObject =>
 /** The field of a form that edits the metadata of a record. */
 export const metadata = (): Field<MetadataObject> => ({
   label: "Metadata",
-  hint: `At most ${entriesMax} entries and 16 KiB. Whoever may read the record reads them.`,
+  hint: `At most ${entriesMax} entries and 16 KiB. Visible to everyone who can read the record.`,
   control: { kind: "own", show: (props) => <Editor {...props} />, isGroup: true },
   read: metadataOf,
   write: (value) => [JSON.stringify(value)],

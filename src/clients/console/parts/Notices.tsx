@@ -1,6 +1,6 @@
 /**
  * A notice of what was done, with "Undo". It stays until the reader dismisses it, does something else that can be undone, or goes
- * to another screen after a while: nobody is hurried by a clock. Control+Z undoes, too.
+ * to another screen after a while. It has no time limit of its own. Control+Z undoes, too.
  */
 import { useRouterState } from "@tanstack/react-router"
 import { Cause, Exit } from "effect"

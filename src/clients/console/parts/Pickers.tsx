@@ -115,7 +115,7 @@ const useTold = <A,>(
   const isNew = asked !== earlier && !asked.waiting
   const value = isNew && AsyncResult.isSuccess(asked) ? asked.value : undefined
   const cause = isNew ? causeOf(asked) : undefined
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was found is told once.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each result is reported once.
   useEffect(() => {
     if (value !== undefined) found(...suggest(value))
     else if (cause !== undefined) found(undefined, false)

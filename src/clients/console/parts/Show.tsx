@@ -159,7 +159,7 @@ export interface Choice<A> {
   readonly show: (row: A) => ReactNode
 }
 
-/** A text that its cell cuts is told in full on hover. */
+/** Shows a truncated text in full on hover. */
 const tellCut = ({ target }: PointerEvent<HTMLElement>) => {
   const cell = target instanceof Element ? target.closest<HTMLElement>("td, th") : null
   if (cell !== null && cell.scrollWidth > cell.clientWidth && cell.title === "") cell.title = cell.textContent ?? ""

@@ -26,12 +26,12 @@ interface Choice {
 
 export const Refund = ({ order }: { readonly order: Order }) => {
   const may = useMay()
-  /** The status that the reader knows: nobody refunds an order that somebody else has just canceled without being told. */
+  /** The status on the screen. If another person has changed it since, the refund is not sent. */
   const known = useRef(order.status)
   const attempt = useRef<Attempt<Order>>(undefined)
   const [unchanged, setUnchanged] = useState<ReadonlyArray<Unchanged>>([])
   const { external_id, external_system, id } = order
-  // Licenses that could not be changed are told, and can be tried again.
+  // Licenses that could not be changed are listed and can be retried.
   if ((order.status === "refunded" && unchanged.length === 0) || !may("product:write")) return null
   const refund = Effect.fnUntraced(function* (licenses: Outcome) {
     const current = yield* send("getOrder", { params: { id } })

@@ -182,7 +182,7 @@ const Line = (props: { readonly frame: Frame; readonly series: Series; readonly 
   )
 }
 
-/** What lies under a line, down to zero, for each of its parts without a gap. */
+/** The area under a line, for each part without a gap. */
 const areaOf = (frame: Frame, values: Series["values"]): string =>
   values
     .map((value, place) => {

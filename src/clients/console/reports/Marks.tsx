@@ -1,5 +1,5 @@
 /**
- * How the series of a chart are told apart: by colours that also differ in lightness, by the shape of their sign in the legend, and
+ * How the series of a chart differ: by colours that also differ in lightness, by the shape of their sign in the legend, and
  * lines by their dash. Parts of a bar stand in the order of the legend, with a gap between them.
  */
 

@@ -10,7 +10,7 @@ import type { Tokens } from "./Session.ts"
 
 type Library = typeof import("oauth4webapi")
 
-/** Why nobody was signed in, in a sentence. */
+/** Why the sign-in failed, in a sentence. */
 export class NotSignedIn extends Data.TaggedError("NotSignedIn")<{ readonly message: string }> {}
 
 const library = Effect.tryPromise({ try: () => import("oauth4webapi"), catch: () => unreachable })
@@ -146,7 +146,7 @@ const notSignedIn = (oauth: Library, error: unknown): NotSignedIn => {
     return new NotSignedIn({
       message:
         error.error === "access_denied"
-          ? "You are not signed in: it was refused on the sign-in page. Sign in again, or ask whoever manages accounts."
+          ? "You are not signed in: it was refused on the sign-in page. Sign in again, or ask your administrator."
           : `You are not signed in. The sign-in page says: ${error.error_description ?? error.error}.`
     })
   }

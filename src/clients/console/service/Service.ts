@@ -130,7 +130,7 @@ export const send = <Id extends OperationId>(id: Id, request: Request<Id>) =>
     })
   )
 
-/** The token of a session. While nobody is signed in, a request waits for it and is never sent. */
+/** The token of a session. Requests without a signed-in person wait for it and are not sent. */
 const tokenOf = ({ holder, signal }: Session): Token =>
   holder === undefined
     ? Effect.never

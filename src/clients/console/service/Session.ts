@@ -33,7 +33,7 @@ export class Session {
   readonly registry = AtomRegistry.make({ defaultIdleTTL: 30_000 })
   /** What has been asked for, by its request. */
   readonly requests = new Map<string, Atom.Atom<unknown>>()
-  /** Absent: nobody is signed in. */
+  /** Absent while signed out. */
   readonly holder: Holder | undefined
   /** Why the session before ended, unless the reader signed out. */
   readonly reason: string | undefined

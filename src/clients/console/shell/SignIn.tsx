@@ -118,7 +118,7 @@ const finishing = Effect.fnUntraced(function* (returned: NonNullable<ReturnType<
   )
   if (me.scopes.length === 0) {
     return yield* new NotSignedIn({
-      message: `You are ${me.name}, but this account may do nothing here: ask whoever manages accounts for a role.`
+      message: `You are ${me.name}, but this account may do nothing here: ask your administrator for a role.`
     })
   }
   return signIn(tokens, returned.begun?.keep ?? false)

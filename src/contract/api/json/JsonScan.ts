@@ -94,7 +94,7 @@ const hashOf = (bytes: Buffer, begin: number, end: number): number => {
   return hash >>> 2
 }
 
-/** Random, so that nobody can choose names of one hash. It changes no response. */
+/** Random, so that colliding names cannot be prepared. It changes no response. */
 const multiplier = 2 * randomInt(2 ** 31) + 1
 
 /** Whether a name contains `\\` or `\u005c`. */

@@ -168,7 +168,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     await person.search(customer_email)
     await person.seesHeading(name)
     await person.sees("Floating seats in use, of 2")
-    await person.sees("Nobody holds a seat now.")
+    await person.sees("No seats are in use.")
   })
 
   task("credits are added to a quota", async (person, { customer_email, name }) => {
