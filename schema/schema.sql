@@ -48,6 +48,7 @@ CREATE TABLE policies (
   public_trial boolean DEFAULT false NOT NULL,
   reminder_days integer[] DEFAULT '{7,3,1}'::integer[] NOT NULL,
   maintenance_days integer,
+  mail_reminders boolean DEFAULT false NOT NULL,
   CONSTRAINT policies_pkey PRIMARY KEY (id),
   CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
   CONSTRAINT policies_code_key UNIQUE (product_id, code),
@@ -854,6 +855,37 @@ CREATE TABLE webhook_delivery_counts (
   CONSTRAINT webhook_delivery_counts_pkey PRIMARY KEY (endpoint_id, period)
 ) WITH (fillfactor=50);
 COMMENT ON TABLE webhook_delivery_counts IS 'A row is the number of deliveries of one endpoint in ten minutes, by result.';
+
+-- Mails
+
+CREATE TABLE mails (
+  id text NOT NULL,
+  kind text NOT NULL,
+  license_id text,
+  recipient_hash bytea NOT NULL,
+  content_sealed bytea NOT NULL,
+  attempts integer DEFAULT 0 NOT NULL,
+  due_at timestamp with time zone NOT NULL,
+  leased_until timestamp with time zone,
+  expires_at timestamp with time zone NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT mails_pkey PRIMARY KEY (id)
+) WITH (fillfactor=80);
+COMMENT ON TABLE mails IS 'A row is a mail that waits to be sent, at most a day. Its address, names and values are encrypted under the master key.';
+CREATE INDEX mails_due ON mails USING btree (due_at, id);
+CREATE INDEX mails_expiring ON mails USING btree (expires_at);
+
+CREATE TABLE mail_counts (
+  period timestamp with time zone NOT NULL,
+  sent integer DEFAULT 0 NOT NULL,
+  failed integer DEFAULT 0 NOT NULL,
+  given_up integer DEFAULT 0 NOT NULL,
+  last_success_at timestamp with time zone,
+  last_failure_at timestamp with time zone,
+  last_failure text,
+  CONSTRAINT mail_counts_pkey PRIMARY KEY (period)
+);
+COMMENT ON TABLE mail_counts IS 'A row is ten minutes with attempts to send mails.';
 
 -- Bulk jobs
 

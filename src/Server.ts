@@ -49,6 +49,7 @@ import { Searches } from "./insight/search/Searches.ts"
 import { EventLog } from "./ledger/events/EventLog.ts"
 import { Events } from "./ledger/events/Events.ts"
 import { EventsHttp } from "./ledger/events/Http.ts"
+import { Mail } from "./ledger/mail/Mail.ts"
 import { Addresses } from "./ledger/webhooks/DeliveryAddress.ts"
 import { DeliveryHealth } from "./ledger/webhooks/DeliveryHealth.ts"
 import { WebhooksHttp } from "./ledger/webhooks/Http.ts"
@@ -163,6 +164,7 @@ const shared = Layer.mergeAll(
   Layer.provideMerge(Validations.layer),
   Layer.provideMerge(ApiKeyCache.layer),
   Layer.provideMerge(EventLog.layer),
+  Layer.provideMerge(Mail.layer),
   Layer.provideMerge(RecentErrors.layer),
   Layer.provideMerge(OpsCounts.layer)
 )

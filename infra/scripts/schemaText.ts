@@ -47,6 +47,7 @@ const resources: ReadonlyArray<Group> = [
   },
   { title: "Usage sums", objects: ["usage_rollup", "usage_rollup_progress", "usage_rollup_days"] },
   { title: "Webhooks", objects: ["webhook_endpoints", "webhook_deliveries", "webhook_delivery_counts"] },
+  { title: "Mails", objects: ["mails", "mail_counts"] },
   { title: "Bulk jobs", objects: ["bulk_jobs", "bulk_job_parts", "bulk_job_refusals"] },
   { title: "Report exports", objects: ["report_exports", "report_export_chunks"] },
   { title: "Overview", objects: ["overview_counts", "overview_progress", "license_numbers", "license_samples"] },

@@ -21,6 +21,7 @@ const prefixes = {
   webhook: "wh",
   reportExport: "exp",
   bulkJob: "bulk",
+  mail: "mail",
   request: "req"
 } as const
 

@@ -9,6 +9,7 @@ import type { IpNetwork } from "effect/net"
 import { consoleSettings } from "./ConsoleSettings.ts"
 import { contradictions, missingKey } from "./Contradictions.ts"
 import { ratesDefault, webhookRetrySecondsDefault } from "./Defaults.ts"
+import { mailSettings } from "./MailSettings.ts"
 import {
   databaseAddress,
   flag,
@@ -164,6 +165,7 @@ const settings = {
     origins
   ),
   ...consoleSettings,
+  ...mailSettings,
   /** For development: webhook endpoints may use http and be on this machine. */
   webhookAllowLocal: setting<boolean>("LICENSING_WEBHOOK_ALLOW_LOCAL", "true or false", false, flag),
   /** Private networks that webhook deliveries may reach. */

@@ -8,14 +8,17 @@ interface Values {
   readonly clusterListen: unknown
   readonly consoleClientId: unknown
   readonly databaseUrl: unknown
+  readonly mailFrom: unknown
   readonly masterKey: unknown
   readonly oidcAudience: unknown
   readonly oidcIssuer: unknown
+  readonly smtpUrl: unknown
 }
 
 /** Errors of combinations of settings that are each valid. */
 export const contradictions = (values: Values): ReadonlyArray<string> => {
   const { cluster, clusterAddress, clusterListen, consoleClientId, databaseUrl, oidcAudience, oidcIssuer } = values
+  const { mailFrom, smtpUrl } = values
   return [
     ...missingKey(values),
     ...linesOf([
@@ -42,6 +45,14 @@ export const contradictions = (values: Values): ReadonlyArray<string> => {
       [
         cluster && clusterAddress === undefined,
         "LICENSING_CLUSTER_ADDRESS must be set together with LICENSING_CLUSTER: what other nodes dial."
+      ],
+      [
+        smtpUrl !== undefined && mailFrom === undefined,
+        "LICENSING_MAIL_FROM must be set together with LICENSING_SMTP_URL: the sender of mails."
+      ],
+      [
+        smtpUrl === undefined && mailFrom !== undefined,
+        "LICENSING_SMTP_URL must be set together with LICENSING_MAIL_FROM: the server that takes mails."
       ]
     ])
   ]

@@ -19,5 +19,6 @@ export const sealedColumns: ReadonlyArray<SealedColumn> = [
   { table: "idempotent_answers", column: "body", id: "scope", where: "sealed", newestBy: "expires_at" },
   { table: "api_keys", column: "token_sealed", id: "id" },
   { table: "webhook_endpoints", column: "secret_sealed", id: "id" },
-  { table: "webhook_endpoints", column: "previous_secret_sealed", id: "id" }
+  { table: "webhook_endpoints", column: "previous_secret_sealed", id: "id" },
+  { table: "mails", column: "content_sealed", id: "id" }
 ]

@@ -155,6 +155,8 @@ export const leftOut: Readonly<Record<string, string>> = {
   event_spans: "An index of the history.",
   webhook_deliveries: "Belong to events.",
   webhook_delivery_counts: "Belong to deliveries.",
+  mails: "Waiting mails are sent by the installation that queued them, and none is sent twice.",
+  mail_counts: "Belong to mails.",
   report_exports: "Made again when they are wanted.",
   report_export_chunks: "Made again when they are wanted.",
   bulk_jobs: "History.",

@@ -50,6 +50,12 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   ],
   LICENSING_CONSOLE_OIDC_SCOPES: ["profile", "openid,profile"],
   LICENSING_CONSOLE_OIDC_PARAMETERS: ["state=1", "resource=a&redirect_uri=b", "resource"],
+  LICENSING_SMTP_URL: [
+    ...["secret", "http://host", "smtp://", "smtp://host/path", "smtp://secret@host", "smtps://host?tls=none"],
+    ...["smtp://host?tls=maybe", "smtp://user:%0d%0asecret@host", "smtp://user:secret%ff@host"]
+  ],
+  LICENSING_MAIL_FROM: ["Example", "Example <licenses>", "a@example.com\nBcc: b@example.com", "a@b,c@d"],
+  LICENSING_MAIL_LANGUAGE: ["e", "german!", "de_DE"],
   LICENSING_CORS_ORIGINS: [
     ...["*", "console.example.com", "https://a.example.com/", "https://a.example.com,", "HTTPS://a.example.com"],
     ...["app://", "app://editor/", "app://editor?", "app://user@editor", "file://", "file:///", "NULL", "app:editor"]
