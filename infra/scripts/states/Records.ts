@@ -37,6 +37,10 @@ const policy: PolicyRecord = {
   allow_container: true,
   max_transfers: 0,
   allow_transfer: true,
+  self_deactivations_per_month: 3,
+  hold_offline_slots: false,
+  show_licensee: false,
+  show_metadata: [],
   duration_starts: "creation",
   revision: 1,
   entitlement_counter: 0

@@ -22,6 +22,7 @@ const parameters = Schema.Struct({
   max_floating_users: LicenseUpdate.fields.max_floating_users,
   max_transfers: LicenseUpdate.fields.max_transfers,
   offline_grace_days: LicenseUpdate.fields.offline_grace_days,
+  self_deactivations_per_month: LicenseUpdate.fields.self_deactivations_per_month,
   metadata: LicenseUpdate.fields.metadata
 }).annotate({
   description:

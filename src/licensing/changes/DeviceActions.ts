@@ -90,6 +90,7 @@ const presentDevice =
       activated_at: ___,
       due_at: ____,
       offline_expires_at: _____,
+      slot_held_until: ______,
       ...record
     } = device
     const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))

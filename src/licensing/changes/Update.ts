@@ -14,6 +14,7 @@ import {
 } from "../model/LicenseRecords.ts"
 import { limitNames } from "../model/Limits.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { isShownAlike } from "../rules/Licensee.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { begunFeatures, changesOfBegun, hasEnd, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
@@ -81,7 +82,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
           updated_at: now
         },
         assignments: begun.map(({ after }) => after),
-        entitlement: signedFields.some((field) => field in changes),
+        entitlement: signedFields.some((field) => field in changes) || !isShownAlike(view.license, edited, view.policy),
         events: [licenseEvent("license.updated", view.license.id, { changes })]
       },
       snapshot

@@ -89,21 +89,22 @@ export const deviceRows = (sql: SqlClient.SqlClient, group: PendingGroup) => {
     () => sql`
       INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, hostname, os, ip_address, container_id,
         cluster_id, namespace, pod_name, is_vm, is_container, status, holds_slot, activated_at, first_seen_at, last_seen_at,
-        last_validated_at, due_at, offline_expires_at, metadata, created_at, updated_at)
+        last_validated_at, due_at, offline_expires_at, slot_held_until, metadata, created_at, updated_at)
       SELECT ${text("id")}, unnest(${columns.text(rows.map((row) => row.license_id))}), ${text("binding_kind")},
         ${text("binding_key")}, ${text("fingerprint")}, ${text("hostname")}, ${text("os")}, ${text("ip_address")},
         ${text("container_id")}, ${text("cluster_id")}, ${text("namespace")}, ${text("pod_name")},
         unnest(${columns.bool(rows.map((row) => row.is_vm))}), unnest(${columns.bool(rows.map((row) => row.is_container))}),
         ${text("status")}, unnest(${columns.bool(rows.map((row) => row.holds_slot))}), ${instants("activated_at")},
         ${instants("first_seen_at")}, ${instants("last_seen_at")}, ${instants("last_validated_at")},
-        ${instants("due_at")}, ${instants("offline_expires_at")}, unnest(${columns.jsonb(rows.map((row) => row.metadata))}), ${instants("created_at")}, ${instants("updated_at")}
+        ${instants("due_at")}, ${instants("offline_expires_at")}, ${instants("slot_held_until")},
+        unnest(${columns.jsonb(rows.map((row) => row.metadata))}), ${instants("created_at")}, ${instants("updated_at")}
       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, os = excluded.os, ip_address = excluded.ip_address,
         is_vm = excluded.is_vm, status = excluded.status, holds_slot = excluded.holds_slot,
         activated_at = excluded.activated_at, last_seen_at = GREATEST(devices.last_seen_at, excluded.last_seen_at),
         last_validated_at = GREATEST(devices.last_validated_at, excluded.last_validated_at),
         due_at = coalesce(excluded.due_at, devices.due_at),
-        offline_expires_at = GREATEST(devices.offline_expires_at, excluded.offline_expires_at), metadata = excluded.metadata,
-        updated_at = excluded.updated_at`
+        offline_expires_at = GREATEST(devices.offline_expires_at, excluded.offline_expires_at),
+        slot_held_until = excluded.slot_held_until, metadata = excluded.metadata, updated_at = excluded.updated_at`
   )
 }
 
@@ -116,7 +117,7 @@ const othersReset = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   return unlessEmpty(
     rows,
     () => sql`
-      UPDATE devices d SET status = 'reset', holds_slot = false, updated_at = r.at
+      UPDATE devices d SET status = 'reset', holds_slot = false, slot_held_until = NULL, updated_at = r.at
       FROM unnest(${columns.text(rows.map((pending) => pending.license.id))},
         ${columns.timestamptz(rows.map((pending) => pending.othersResetAt ?? null))}) AS r (license_id, at)
       WHERE d.license_id = r.license_id AND d.listed_as = ANY(${columns.text(resettableListStatuses)})`
@@ -218,15 +219,17 @@ const leases = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   return unlessEmpty(
     rows,
     () => sql`
-      INSERT INTO leases (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, sweep_at, ended_at)
+      INSERT INTO leases (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, sweep_at, borrowed_until, ended_at)
       SELECT unnest(${columns.text(rows.map((row) => row.id))}), unnest(${columns.text(rows.map((row) => row.license_id))}),
         unnest(${columns.text(rows.map((row) => row.device_id))}),
         decode(unnest(${columns.text(rows.map((row) => row.token_hash))}), 'hex'),
         unnest(${columns.text(rows.map((row) => row.status))}),
         unnest(${columns.timestamptz(rows.map((row) => row.checked_out_at))}),
         unnest(${columns.timestamptz(rows.map((row) => row.heartbeat_at))}), unnest(${ends}), unnest(${ends}),
+        unnest(${columns.timestamptz(rows.map((row) => row.borrowed_until ?? null))}),
         unnest(${columns.timestamptz(rows.map((row) => row.ended_at ?? null))})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, heartbeat_at = excluded.heartbeat_at,
-        expires_at = excluded.expires_at, sweep_at = LEAST(leases.sweep_at, excluded.expires_at), ended_at = excluded.ended_at`
+        expires_at = excluded.expires_at, sweep_at = LEAST(leases.sweep_at, excluded.expires_at),
+        borrowed_until = excluded.borrowed_until, ended_at = excluded.ended_at`
   )
 }

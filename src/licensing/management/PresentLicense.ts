@@ -14,7 +14,9 @@ const internal: ReadonlySet<string> = new Set<keyof LicenseRecord>([
   "not_due_before",
   "heartbeat_from",
   "term_days",
-  "kept_counts"
+  "kept_counts",
+  "self_deactivated_at",
+  "slots_held_until"
 ])
 
 /** `expiredFeatures`: the number of features with an unrecorded expiry. */

@@ -47,7 +47,11 @@ const givenLimits = {
   ),
   max_floating_users: givenLimit(licenseLimits.max_floating_users, "Seats that may be taken at the same time; 0: none"),
   max_transfers: givenLimit(licenseLimits.max_transfers, "Changes of the owner; 0: unlimited"),
-  offline_grace_days: givenLimit(licenseLimits.offline_grace_days, "Days for which an offline envelope is valid")
+  offline_grace_days: givenLimit(licenseLimits.offline_grace_days, "Days for which an offline envelope is valid"),
+  self_deactivations_per_month: givenLimit(
+    licenseLimits.self_deactivations_per_month,
+    "Devices that the holder of the key may deactivate by their ids in any 30 days; 0: none"
+  )
 }
 
 export const License = Schema.Struct({

@@ -6,10 +6,13 @@ import type { Metadata } from "../../contract/api/Metadata.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { LicenseType, Policy } from "../../vendor/policies/Policy.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
-import type { DeviceBindingKind, DeviceStatus } from "./Device.ts"
+import type { DeviceBindingKind } from "./Device.ts"
+import type { DeviceRecord, LeaseRecord } from "./DeviceRecords.ts"
 import type { LicenseStatus } from "./License.ts"
 import type { Limits, OwnLimits } from "./Limits.ts"
 import type { Entitlement } from "./Payloads.ts"
+
+export type { DeviceRecord, LeaseRecord, LeaseStatus } from "./DeviceRecords.ts"
 
 export interface LicenseRecord extends OwnLimits {
   readonly id: string
@@ -33,6 +36,10 @@ export interface LicenseRecord extends OwnLimits {
   readonly term_days?: number | undefined
   /** What was consumed of features that a policy took away, by feature id: it counts when they return. */
   readonly kept_counts?: { readonly [featureId: string]: number } | undefined
+  /** When the holder of the key deactivated devices by their ids: the latest instants that count. */
+  readonly self_deactivated_at?: ReadonlyArray<number> | undefined
+  /** No slot of a deactivated device is held from this instant on; absent: none ever was. */
+  readonly slots_held_until?: number | undefined
   readonly active_device_count: number
   readonly times_activated: number
   readonly times_transferred: number
@@ -73,6 +80,13 @@ export interface PolicyRecord extends Limits {
   readonly allow_vm: boolean
   readonly allow_container: boolean
   readonly allow_transfer: boolean
+  /** Absent or 0: floating seats cannot be borrowed. */
+  readonly borrow_days_max?: number | undefined
+  /** Whether a device that deactivates itself keeps its slot until its offline envelope expires. */
+  readonly hold_offline_slots: boolean
+  readonly show_licensee: boolean
+  /** The members of the license's metadata in signed payloads. */
+  readonly show_metadata: ReadonlyArray<string>
   /** No device is due before this instant, because heartbeats were switched on. */
   readonly not_due_before?: number | undefined
   readonly revision: number
@@ -95,53 +109,6 @@ export interface Assignment {
   readonly metadata: Metadata
   readonly created_at: number
   readonly updated_at: number
-}
-
-export interface DeviceRecord {
-  readonly id: string
-  readonly binding_kind: DeviceBindingKind
-  readonly binding_key: string
-  /** SHA-256 of the binding key, lower-case hex. Computed when the record is made, and not stored. */
-  readonly binding_hash: string
-  readonly fingerprint?: string | undefined
-  readonly hostname?: string | undefined
-  readonly os?: string | undefined
-  readonly ip_address?: string | undefined
-  readonly container_id?: string | undefined
-  readonly cluster_id?: string | undefined
-  readonly namespace?: string | undefined
-  readonly pod_name?: string | undefined
-  readonly is_vm: boolean
-  readonly is_container: boolean
-  readonly status: DeviceStatus
-  /** Whether the device has an activation slot. The holder of a floating seat is active without a slot. */
-  readonly holds_slot: boolean
-  /** The start of the current or the lapsed activation; absent for a device that only had seats. */
-  readonly activated_at?: number | undefined
-  readonly first_seen_at: number
-  readonly last_seen_at: number
-  readonly last_validated_at?: number | undefined
-  /** Until when the device was promised its slot. */
-  readonly due_at?: number | undefined
-  /** When its latest offline envelope expires. */
-  readonly offline_expires_at?: number | undefined
-  readonly metadata: Metadata
-  readonly created_at: number
-  readonly updated_at: number
-}
-
-export type LeaseStatus = "live" | "checked_in" | "superseded" | "expired" | "ended" | "blacklisted"
-
-export interface LeaseRecord {
-  readonly id: string
-  readonly device_id: string
-  /** SHA-256 of the lease token, lower-case hex. */
-  readonly token_hash: string
-  readonly status: LeaseStatus
-  readonly checked_out_at: number
-  readonly heartbeat_at: number
-  readonly expires_at: number
-  readonly ended_at?: number | undefined
 }
 
 /** A row of the usage ledger without the fields that the commit adds: sequence, license, actor, request. */

@@ -5,7 +5,8 @@ export const limitNames = [
   "max_container_instances",
   "max_floating_users",
   "max_transfers",
-  "offline_grace_days"
+  "offline_grace_days",
+  "self_deactivations_per_month"
 ] as const
 
 export interface Limits {
@@ -14,6 +15,7 @@ export interface Limits {
   readonly max_floating_users?: number | undefined
   readonly max_transfers: number
   readonly offline_grace_days: number
+  readonly self_deactivations_per_month: number
 }
 
 export type LimitName = (typeof limitNames)[number]
@@ -30,5 +32,6 @@ export const limitsOf = (own: OwnLimits, policy: Limits): Limits =>
         max_container_instances: own.max_container_instances ?? policy.max_container_instances,
         max_floating_users: own.max_floating_users ?? policy.max_floating_users,
         max_transfers: own.max_transfers ?? policy.max_transfers,
-        offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days
+        offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days,
+        self_deactivations_per_month: own.self_deactivations_per_month ?? policy.self_deactivations_per_month
       }

@@ -1,6 +1,7 @@
 /** The payloads that the runtime signs. */
 import { Schema } from "effect"
 import { Count } from "../../contract/api/Int64.ts"
+import { Metadata } from "../../contract/api/Metadata.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { LicenseType } from "../../vendor/policies/Policy.ts"
 import { DeviceBindingKind } from "./Device.ts"
@@ -28,6 +29,11 @@ const VersionEligibility = Schema.Struct({
   description: "Whether the license covers the version of the application."
 })
 
+const Licensee = Schema.Struct({ name: Schema.String }).annotate({
+  identifier: "Licensee",
+  description: "Whose license it is, if the policy's show_licensee is true and the license has a customer_name."
+})
+
 /** The fields of every signed payload. `kind` prevents the use of one payload as another. */
 const commonOf = <const Kind extends string>(kind: Kind) => ({
   kind: Schema.Literal(kind),
@@ -47,6 +53,10 @@ const commonOf = <const Kind extends string>(kind: Kind) => ({
   expires_at: Schema.optionalKey(Timestamp),
   access_ends_at: Schema.optionalKey(
     Instant("expires_at and the policy's grace after it: the license is served until then.")
+  ),
+  licensee: Schema.optionalKey(Licensee),
+  metadata: Schema.optionalKey(
+    Metadata.annotate({ description: "The members of the license's metadata that the policy's show_metadata names." })
   ),
   nonce: Schema.optionalKey(Schema.String.annotate({ description: "The request's nonce, if it had one." }))
 })

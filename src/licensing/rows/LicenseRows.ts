@@ -27,13 +27,14 @@ export const policyColumns = `p.license_type, p.max_activations AS policy_max_ac
   p.max_floating_users AS policy_max_floating_users, p.max_container_instances AS policy_max_container_instances,
   p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
   p.allow_offline_activation, p.offline_grace_days AS policy_offline_grace_days, p.allow_vm, p.allow_container,
-  p.max_transfers AS policy_max_transfers, p.allow_transfer,
+  p.max_transfers AS policy_max_transfers, p.allow_transfer, p.borrow_days_max,
+  p.self_deactivations_per_month AS policy_self_deactivations_per_month, p.hold_offline_slots, p.show_licensee, p.show_metadata,
   coalesce(p.duration_days, p.maintenance_days) AS duration_days, p.duration_starts,
   p.not_due_before AS policy_not_due_before, p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
 
 export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,
   d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
-  d.first_seen_at, d.last_seen_at, d.last_validated_at, d.due_at, d.offline_expires_at, d.metadata, d.created_at, d.updated_at`
+  d.first_seen_at, d.last_seen_at, d.last_validated_at, d.due_at, d.offline_expires_at, d.slot_held_until, d.metadata, d.created_at, d.updated_at`
 
 /** The column `listed_as` by status. Active and deactivated are `either`, because their difference depends on seats. */
 export const listStatusOf = (status: DeviceStatus): string =>
@@ -49,7 +50,7 @@ export const resettableListStatuses: ReadonlyArray<string> = Array.from(new Set(
 export const deviceDueAt = "greatest(d.due_at, l.not_due_before, p.not_due_before)"
 
 export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
-  e.checked_out_at, e.heartbeat_at, e.expires_at, e.ended_at`
+  e.checked_out_at, e.heartbeat_at, e.expires_at, e.borrowed_until, e.ended_at`
 
 /** The policy `p` and the product of a license `l`. */
 export const licenseDependencies = "JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id"
@@ -89,6 +90,11 @@ export const policyOf = (row: PolicyRow): PolicyRecord =>
     allow_container: row.allow_container,
     max_transfers: row.policy_max_transfers,
     allow_transfer: row.allow_transfer,
+    borrow_days_max: row.borrow_days_max,
+    self_deactivations_per_month: row.policy_self_deactivations_per_month,
+    hold_offline_slots: row.hold_offline_slots,
+    show_licensee: row.show_licensee,
+    show_metadata: row.show_metadata,
     duration_days: row.duration_days,
     duration_starts: row.duration_starts,
     not_due_before: row.policy_not_due_before,
@@ -124,6 +130,7 @@ export const deviceOf = (row: DeviceRow): DeviceRecord =>
     last_validated_at: row.last_validated_at,
     due_at: row.due_at,
     offline_expires_at: row.offline_expires_at,
+    slot_held_until: row.slot_held_until,
     metadata: row.metadata,
     created_at: row.created_at,
     updated_at: row.updated_at
@@ -138,13 +145,14 @@ const leaseOf = (row: Nullable<LeaseRecord>): LeaseRecord =>
     checked_out_at: row.checked_out_at,
     heartbeat_at: row.heartbeat_at,
     expires_at: row.expires_at,
+    borrowed_until: row.borrowed_until,
     ended_at: row.ended_at
   })
 
 /** A device `d` and its lease `e`, if it has one. */
 export const cachedDeviceColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_hash, 'hex') AS lease_token_hash,
   e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
-  e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
+  e.expires_at AS lease_expires_at, e.borrowed_until AS lease_borrowed_until, e.ended_at AS lease_ended_at`
 
 /** No device with a slot of a license `l` is due before this instant. */
 export const earliestDueAt = "coalesce(l.heartbeat_from, l.created_at)"
@@ -174,6 +182,7 @@ export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
           checked_out_at: row.lease_checked_out_at!,
           heartbeat_at: row.lease_heartbeat_at!,
           expires_at: row.lease_expires_at!,
+          borrowed_until: row.lease_borrowed_until ?? null,
           ended_at: row.lease_ended_at ?? null
         })
 })

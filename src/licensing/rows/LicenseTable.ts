@@ -9,7 +9,8 @@ export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l
   encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
   l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
   l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.not_due_before, l.heartbeat_from,
-  l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.term_days, l.kept_counts,
+  l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.self_deactivations_per_month,
+  l.term_days, l.kept_counts, l.self_deactivated_at, l.slots_held_until,
   l.revision, l.created_at, l.updated_at`
 
 /** License columns that every commit writes; the others are written only when a command changes one. */
@@ -54,8 +55,11 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
     max_floating_users: row.max_floating_users,
     max_transfers: row.max_transfers,
     offline_grace_days: row.offline_grace_days,
+    self_deactivations_per_month: row.self_deactivations_per_month,
     term_days: row.term_days,
     kept_counts: row.kept_counts,
+    self_deactivated_at: row.self_deactivated_at,
+    slots_held_until: row.slots_held_until,
     revision: row.revision,
     created_at: row.created_at,
     updated_at: row.updated_at
@@ -83,7 +87,8 @@ export const insertLicenses = (sql: SqlClient.SqlClient, licenses: ReadonlyArray
       INSERT INTO licenses (id, product_id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix,
         license_key_last4, status, customer_email, customer_name, starts_at, expires_at, maintenance_expires_at,
         active_device_count, times_activated, entitlement_counter, max_activations, max_container_instances,
-        max_floating_users, max_transfers, offline_grace_days, term_days, metadata, heartbeat_from, created_at, updated_at)
+        max_floating_users, max_transfers, offline_grace_days, self_deactivations_per_month, term_days, metadata,
+        heartbeat_from, created_at, updated_at)
       SELECT unnest(${text("id")}), unnest(${text("product_id")}), unnest(${text("policy_id")}),
         unnest(${text("customer_id")}), unnest(${text("order_id")}), unnest(${text("subscription_id")}),
         decode(unnest(${text("key_hash")}), 'hex'), unnest(${text("license_key_prefix")}),
@@ -93,7 +98,8 @@ export const insertLicenses = (sql: SqlClient.SqlClient, licenses: ReadonlyArray
         unnest(${integers("times_activated")}), unnest(${integers("entitlement_counter")}),
         unnest(${integers("max_activations")}), unnest(${integers("max_container_instances")}),
         unnest(${integers("max_floating_users")}), unnest(${integers("max_transfers")}),
-        unnest(${integers("offline_grace_days")}), unnest(${integers("term_days")}),
+        unnest(${integers("offline_grace_days")}), unnest(${integers("self_deactivations_per_month")}),
+        unnest(${integers("term_days")}),
         unnest(${columns.jsonb(rows.map((row) => row.metadata))}), unnest(${instants("heartbeat_from")}),
         unnest(${instants("created_at")}), unnest(${instants("updated_at")})
       ON CONFLICT (key_hash) DO NOTHING RETURNING id`,
@@ -113,7 +119,8 @@ export const updateProfiles = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Lic
       not_due_before = p.not_due_before, heartbeat_from = p.heartbeat_from, max_activations = p.max_activations,
       max_container_instances = p.max_container_instances, max_floating_users = p.max_floating_users,
       max_transfers = p.max_transfers, offline_grace_days = p.offline_grace_days, term_days = p.term_days,
-      kept_counts = p.kept_counts
+      kept_counts = p.kept_counts, self_deactivations_per_month = p.self_deactivations_per_month,
+      self_deactivated_at = p.self_deactivated_at, slots_held_until = p.slots_held_until
     FROM unnest(
       ${text("id")}, ${text("policy_id")}, ${text("customer_id")}, ${text("order_id")}, ${text("subscription_id")},
       ${text("key_hash")}, ${text("license_key_prefix")}, ${text("license_key_last4")}, ${text("customer_email")},
@@ -122,10 +129,12 @@ export const updateProfiles = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Lic
       ${instants("not_due_before")}, ${instants("heartbeat_from")}, ${integers("max_activations")},
       ${integers("max_container_instances")}, ${integers("max_floating_users")}, ${integers("max_transfers")},
       ${integers("offline_grace_days")}, ${integers("term_days")},
-      ${columns.jsonb(rows.map((row) => row.kept_counts ?? null))}
+      ${columns.jsonb(rows.map((row) => row.kept_counts ?? null))}, ${integers("self_deactivations_per_month")},
+      ${columns.jsonb(rows.map((row) => row.self_deactivated_at ?? null))}, ${instants("slots_held_until")}
     ) AS p (id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4,
       customer_email, customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at,
       metadata, not_due_before, heartbeat_from, max_activations, max_container_instances, max_floating_users,
-      max_transfers, offline_grace_days, term_days, kept_counts)
+      max_transfers, offline_grace_days, term_days, kept_counts, self_deactivations_per_month, self_deactivated_at,
+      slots_held_until)
     WHERE l.id = p.id`
 }

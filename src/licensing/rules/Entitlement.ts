@@ -4,6 +4,7 @@ import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import { featureEndsAt } from "../model/FeatureExpiry.ts"
 import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
+import { shownOf } from "./Licensee.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 
 const minuteMillis = 60_000
@@ -22,6 +23,7 @@ const commonOf = <const Kind extends string>(view: LicenseView, kind: Kind, devi
     kind,
     license_id: license.id,
     license_type: policy.license_type,
+    ...shownOf(license, policy),
     policy_id: license.policy_id,
     product_code: productCode,
     product_id: license.product_id,

@@ -57,6 +57,11 @@ const editable = [
   "allow_container",
   "max_transfers",
   "allow_transfer",
+  "borrow_days_max",
+  "self_deactivations_per_month",
+  "hold_offline_slots",
+  "show_licensee",
+  "show_metadata",
   "duration_days",
   "maintenance_days",
   "duration_starts",
@@ -229,6 +234,7 @@ const heartbeatsFrom = (before: Policy, after: Policy, now: number): number | nu
 const rowOf = (policy: Policy) => ({
   ...Object.fromEntries(editable.map((field) => [field, policy[field] ?? null])),
   reminder_days: arrays.int4(policy.reminder_days),
+  show_metadata: arrays.text(policy.show_metadata),
   metadata: json(policy.metadata),
   updated_at: instant(policy.updated_at)
 })

@@ -2,7 +2,7 @@
 import { Schema, Struct } from "effect"
 import { Int32 } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
-import { Code, Name } from "../../contract/api/Text.ts"
+import { Code, isMinCharacters, Name, Text } from "../../contract/api/Text.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 
 export const LicenseType = Schema.Literals([
@@ -42,6 +42,21 @@ const rules = {
   allow_container: Schema.Boolean.annotate({ default: true }),
   max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 }),
   allow_transfer: Schema.Boolean.annotate({ description: "False = licenses cannot change owners.", default: true }),
+  self_deactivations_per_month: Int32(0, 100).annotate({
+    description: "Devices that the holder of the key may deactivate by their ids in any 30 days; 0 = none.",
+    default: 3
+  }),
+  hold_offline_slots: Schema.Boolean.annotate({
+    description: "Whether the slot of a device that deactivates itself stays taken until its offline envelope expires.",
+    default: false
+  }),
+  show_licensee: Schema.Boolean.annotate({
+    description: "Whether signed payloads have the license's customer_name, as licensee.name.",
+    default: false
+  }),
+  show_metadata: Schema.Array(Text(255).check(isMinCharacters(1)))
+    .check(Schema.isMaxLength(16), Schema.isUnique({ expected: "each name once" }))
+    .annotate({ description: "The members of the license's metadata that signed payloads have.", default: [] }),
   duration_starts: DurationStart.annotate({
     description:
       "When the days of duration_days and maintenance_days begin. The first activation may also be a floating checkout.",
@@ -66,6 +81,9 @@ const optional = {
   max_container_instances: Int32(0).annotate({
     description:
       "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
+  }),
+  borrow_days_max: Days.annotate({
+    description: "Days for which a floating seat may be borrowed; absent or 0 = seats cannot be borrowed."
   }),
   maintenance_days: TermDays.annotate({
     description:
@@ -123,6 +141,11 @@ export const PolicyUpdate = Schema.Struct({
         "Container instances that may be active at once; null: they count against max_activations. Absent: unchanged."
     })
   ),
+  borrow_days_max: Schema.optionalKey(
+    Schema.NullOr(optional.borrow_days_max).annotate({
+      description: "Days for which a floating seat may be borrowed; null: seats cannot be borrowed. Absent: unchanged."
+    })
+  ),
   duration_days: Schema.optionalKey(
     Schema.NullOr(optional.duration_days).annotate({
       description:
@@ -143,7 +166,8 @@ export const licenseLimits = {
   max_container_instances: optional.max_container_instances,
   max_floating_users: optional.max_floating_users,
   max_transfers: rules.max_transfers,
-  offline_grace_days: rules.offline_grace_days
+  offline_grace_days: rules.offline_grace_days,
+  self_deactivations_per_month: rules.self_deactivations_per_month
 }
 
 export const policyDefaults = {
@@ -158,6 +182,10 @@ export const policyDefaults = {
   allow_container: true,
   max_transfers: 0,
   allow_transfer: true,
+  self_deactivations_per_month: 3,
+  hold_offline_slots: false,
+  show_licensee: false,
+  show_metadata: [],
   duration_starts: "creation",
   reminder_days: [7, 3, 1],
   public_trial: false
@@ -171,7 +199,9 @@ export const payloadFields = [
   "license_type",
   "grace_period_days",
   "validation_interval_minutes",
-  "require_heartbeat"
+  "require_heartbeat",
+  "show_licensee",
+  "show_metadata"
 ] as const
 
 /** The tolerance after the validation interval before a heartbeat is overdue. */

@@ -12,7 +12,8 @@ const limits = [
   "max_container_instances",
   "max_floating_users",
   "max_transfers",
-  "offline_grace_days"
+  "offline_grace_days",
+  "self_deactivations_per_month"
 ]
 
 let made = 0
@@ -58,7 +59,8 @@ layer(TestServer.layer)("Limits of one license", (it) => {
         max_activations: 2,
         max_floating_users: 51,
         max_transfers: 0,
-        offline_grace_days: 7
+        offline_grace_days: 7,
+        self_deactivations_per_month: 3
       })
       const update = (payload: object) => client.licenses.update({ params: { id }, payload })
       const all = Object.fromEntries(limits.map((name, index) => [name, index]))
@@ -68,7 +70,12 @@ layer(TestServer.layer)("Limits of one license", (it) => {
       yield* client.policies.update({ params: { id: policy }, payload: { max_activations: 9, max_transfers: 4 } })
       const cleared = yield* update(Object.fromEntries(limits.map((name) => [name, null])))
       assert.doesNotHaveAnyKeys(cleared, limits)
-      assert.deepStrictEqual(cleared.limits, { max_activations: 9, max_transfers: 4, offline_grace_days: 7 })
+      assert.deepStrictEqual(cleared.limits, {
+        max_activations: 9,
+        max_transfers: 4,
+        offline_grace_days: 7,
+        self_deactivations_per_month: 3
+      })
       assert.strictEqual(cleared.entitlement_version, first.entitlement_version)
       const [listed] = (yield* client.licenses.list({ query: { policy_id: policy } })).items
       assert.deepStrictEqual(listed, yield* read)

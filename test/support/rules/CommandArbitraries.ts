@@ -122,6 +122,7 @@ const edits: fc.Arbitrary<UpdateCommand> = fc.record(
     max_floating_users: fc.constantFrom(null, 0, 1, 4),
     max_transfers: fc.constantFrom(null, 0, 1),
     offline_grace_days: fc.constantFrom(null, 0, 30),
+    self_deactivations_per_month: fc.constantFrom(null, 0, 2),
     metadata: fc.constantFrom({}, { note: "edited" })
   },
   { requiredKeys: [] }

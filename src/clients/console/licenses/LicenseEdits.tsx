@@ -43,7 +43,8 @@ const limits: ChangeFieldsOf<Update> = {
   max_activations: number("Devices", { hint: "0 is no limit." }),
   max_container_instances: number("Container instances", { hint: "0 is no limit." }),
   max_transfers: number("Transfers", { hint: "0 is no limit." }),
-  offline_grace_days: number("Days offline")
+  offline_grace_days: number("Days offline"),
+  self_deactivations_per_month: number("Devices removed in 30 days", { hint: "By the customer. 0 is none." })
 }
 
 export const ChangeLimits = ({ license }: Props) => (

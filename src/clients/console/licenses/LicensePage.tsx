@@ -168,7 +168,11 @@ const Limits = ({ license, mayChange }: { readonly license: License; readonly ma
               : `${limitOf(limits.max_container_instances)}${own("max_container_instances")}`
           ],
           ["Transfers", `${countAndLimitOf(license.times_transferred, limits.max_transfers)}${own("max_transfers")}`],
-          ["Days offline", `${countOf(limits.offline_grace_days)}${own("offline_grace_days")}`]
+          ["Days offline", `${countOf(limits.offline_grace_days)}${own("offline_grace_days")}`],
+          [
+            "Devices removed in 30 days",
+            `${countOf(limits.self_deactivations_per_month)}${own("self_deactivations_per_month")}`
+          ]
         ]}
       />
     </Section>

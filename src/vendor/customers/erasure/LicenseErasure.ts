@@ -106,7 +106,10 @@ const writeLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, lic
   yield* sql`
     UPDATE licenses l SET customer_id = erased.customer_id, customer_name = erased.customer_name,
       customer_email = erased.customer_email, metadata = erased.metadata, revision = ${int8(revision)},
-      updated_at = ${instant(now)}
+      updated_at = ${instant(now)}, entitlement_counter = l.entitlement_counter + (
+        SELECT (p.show_licensee AND l.customer_name IS DISTINCT FROM erased.customer_name OR EXISTS (
+          SELECT FROM unnest(p.show_metadata) AS name WHERE l.metadata -> name IS DISTINCT FROM erased.metadata -> name
+        ))::integer FROM policies p WHERE p.id = l.policy_id)
     FROM unnest(${columns.text(rows.map(({ id }) => id))}, ${columns.text(rows.map((row) => row.customer_id))},
       ${columns.text(rows.map((row) => row.customer_name))}, ${columns.text(rows.map((row) => row.customer_email))},
       ${columns.jsonb(rows.map((row) => row.metadata))}
