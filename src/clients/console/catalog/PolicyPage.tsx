@@ -6,7 +6,7 @@ import type { Policy } from "../../../vendor/policies/Policy.ts"
 import type { PolicyFeature } from "../../../vendor/policies/PolicyFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, flag, number } from "../parts/Fields.tsx"
-import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { countOf, daysOf, limitOf, minutesInWords, wordsOf } from "../parts/Format.ts"
 import { listField } from "../parts/ListFields.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
 import { Facts, Heading, Loaded, Section, Status, Table } from "../parts/Show.tsx"
@@ -59,12 +59,12 @@ const About = ({ policy }: Props) => (
       ["Type", wordsOf(policy.license_type)],
       ["Devices", limitOf(policy.max_activations)],
       ["Floating seats", policy.max_floating_users ? countOf(policy.max_floating_users) : "off"],
-      ["Term", policy.duration_days === undefined ? "given to each license" : `${countOf(policy.duration_days)} days`],
+      ["Term", policy.duration_days === undefined ? "given to each license" : daysOf(policy.duration_days)],
       ["Reminders", policy.reminder_days.length === 0 ? "none" : `${policy.reminder_days.join(", ")} days before`],
-      ["Grace", `${countOf(policy.grace_period_days)} days`],
-      ["Validation", `every ${countOf(policy.validation_interval_minutes)} minutes`],
+      ["Grace", daysOf(policy.grace_period_days)],
+      ["Validation", `every ${minutesInWords(policy.validation_interval_minutes)}`],
       ["Heartbeat", policy.require_heartbeat ? "needed" : "not needed"],
-      ["Offline use", policy.allow_offline_activation ? `${countOf(policy.offline_grace_days)} days` : "not allowed"],
+      ["Offline use", policy.allow_offline_activation ? daysOf(policy.offline_grace_days) : "not allowed"],
       ["Virtual machines", answer(policy.allow_vm)],
       ["Containers", answer(policy.allow_container)],
       ["Borrowed seats", policy.borrow_days_max ? `up to ${countOf(policy.borrow_days_max)} days` : "not allowed"],
@@ -137,7 +137,7 @@ const Features = ({ policy }: Props) => {
               {
                 title: "Expires",
                 show: ({ expires_after_days }) =>
-                  expires_after_days === undefined ? "never" : `after ${countOf(expires_after_days)} days`
+                  expires_after_days === undefined ? "never" : `after ${daysOf(expires_after_days)}`
               },
               {
                 title: "Actions",

@@ -6,7 +6,25 @@ import { change } from "../service/Hooks.ts"
 
 export const deviceName = (device: Device) => device.hostname ?? device.fingerprint ?? device.pod_name ?? device.id
 
-export const DeviceActions = ({ device }: { readonly device: Device }) => {
+interface Props {
+  readonly device: Device
+}
+
+/** The most frequent action, beside the menu of the others. */
+export const ResetDevice = ({ device }: Props) => {
+  const name = deviceName(device)
+  return (
+    <Action
+      label="Reset"
+      name={`Reset ${name}`}
+      title={`Reset ${name}`}
+      effect={`The slot and the seat of ${name} become free. It stops working at its next validation and may be activated again.`}
+      run={() => change("resetDevice", { params: { id: device.license_id, device_id: device.id } })}
+    />
+  )
+}
+
+export const DeviceActions = ({ device, hasReset = true }: Props & { readonly hasReset?: boolean }) => {
   const params = { id: device.license_id, device_id: device.id }
   const name = deviceName(device)
   const block = () => change("blacklistDevice", { params })
@@ -25,12 +43,7 @@ export const DeviceActions = ({ device }: { readonly device: Device }) => {
     )
   return (
     <Menu label={`Actions for ${name}`} quiet>
-      <Action
-        label="Reset"
-        name={`Reset ${name}`}
-        effect={`The slot and the seat of ${name} become free. It stops working at its next validation and may be activated again.`}
-        run={() => change("resetDevice", { params })}
-      />
+      {hasReset && <ResetDevice device={device} />}
       <Action
         label="Block"
         name={`Block ${name}`}

@@ -1,6 +1,7 @@
 /** The devices of a license. */
+import type { Device } from "../../../licensing/model/Device.ts"
 import type { License } from "../../../licensing/model/License.ts"
-import { DeviceActions, deviceName } from "../devices/DeviceActions.tsx"
+import { DeviceActions, deviceName, ResetDevice } from "../devices/DeviceActions.tsx"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -45,7 +46,7 @@ export const Devices = ({ license: { id }, mayChange }: Props) => {
                   title: "Actions",
                   quiet: true,
                   number: true,
-                  show: (device) => mayChange && <DeviceActions device={device} />
+                  show: (device) => mayChange && <Actions device={device} />
                 }
               ]}
             />
@@ -54,5 +55,15 @@ export const Devices = ({ license: { id }, mayChange }: Props) => {
         )}
       </Loaded>
     </Section>
+  )
+}
+
+const Actions = ({ device }: { readonly device: Device }) => {
+  const isActive = device.status === "active"
+  return (
+    <div className="row end">
+      {isActive && <ResetDevice device={device} />}
+      <DeviceActions device={device} hasReset={!isActive} />
+    </div>
   )
 }

@@ -1,35 +1,111 @@
-/** Why a license does not work: what the service would answer a machine now, check by check. */
+/** Why a license does not work: what was refused lately, and what the service would answer a machine now, check by check. */
+import { Link } from "@tanstack/react-router"
 import { useState } from "react"
+import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { Success } from "../../client/Client.ts"
 import { choice, choicesOf, type FieldsOf, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { wordsOf } from "../parts/Format.ts"
-import { Section, Status, Table } from "../parts/Show.tsx"
-import { run } from "../service/Hooks.ts"
+import { Section, Status, Table, Waiting } from "../parts/Show.tsx"
+import { causeOf, lastOf, run, useAsk } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { Refused } from "./Refused.tsx"
 
 type Question = Payload<"diagnoseLicense">
 
 const fields: FieldsOf<Question> = {
   operation: choice("Operation", choicesOf(["validate", "activate", "check", "consume", "checkout", "offline"])),
-  fingerprint: text("Machine’s fingerprint", { hint: "Empty: only the license itself is checked." }),
+  fingerprint: text("Machine’s fingerprint"),
   app_version: text("Version of the application"),
   feature_code: text("Code of a feature")
 }
 
-export const Diagnosis = ({ license: { id } }: { readonly license: License }) => {
+/** The operations whose refusals have another name in the feed. */
+const operations: Readonly<Record<string, NonNullable<Question["operation"]>>> = {
+  "license.activate": "activate",
+  "license.check": "check",
+  "usage.consume": "consume",
+  "lease.check_out": "checkout",
+  "license.issue_offline": "offline"
+}
+
+interface Props {
+  readonly license: License
+  readonly mayChange: boolean
+  /** The refused calls of the last days, the newest first; undefined: they cannot be read. */
+  readonly refused: ReadonlyArray<Activity> | undefined
+}
+
+export const Diagnosis = ({ license, mayChange, refused }: Props) => {
+  const latest = refused?.[0]
+  return (
+    <Section
+      id="diagnosis"
+      title="Why does it not work?"
+      actions={
+        latest !== undefined && (
+          <Link to="/activity" search={{ license_id: license.id, result_class: "refused" }} className="button quiet">
+            All refusals
+          </Link>
+        )
+      }
+    >
+      {refused?.length === 0 && <p className="quiet">No application was refused in the last 30 days.</p>}
+      {refused !== undefined && refused.length > 0 && (
+        <Refused license={license} refused={refused} mayChange={mayChange} />
+      )}
+      {latest?.device_id === undefined ? (
+        <Ask key={latest?.sequence} license={license} initial={questionOf(latest)} />
+      ) : (
+        <AskForDevice key={latest.sequence} license={license} latest={latest} device={latest.device_id} />
+      )}
+    </Section>
+  )
+}
+
+/** The feed does not tell machines that never were a device of the license: another new one gets the same answer. */
+const anyMachine = "any new machine"
+
+const questionOf = (latest: Activity | undefined): Question =>
+  latest === undefined
+    ? { operation: "validate" }
+    : {
+        operation: operations[latest.action] ?? "validate",
+        ...(latest.device_id === undefined ? { fingerprint: anyMachine } : {}),
+        ...(latest.feature_code === undefined ? {} : { feature_code: latest.feature_code })
+      }
+
+interface OfDevice {
+  readonly license: License
+  readonly latest: Activity
+  readonly device: string
+}
+
+/** The form begins with the machine that was refused last. */
+const AskForDevice = ({ device, latest, license }: OfDevice) => {
+  const asked = useAsk("getDevice", { params: { id: license.id, device_id: device } })
+  const known = lastOf(asked)
+  if (known === undefined && causeOf(asked) === undefined) return <Waiting />
+  const { fingerprint } = known ?? {}
+  return (
+    <Ask license={license} initial={{ ...questionOf(latest), ...(fingerprint === undefined ? {} : { fingerprint }) }} />
+  )
+}
+
+const Ask = ({ initial, license: { id } }: { readonly initial: Question; readonly license: License }) => {
   const [result, setResult] = useState<Success<"diagnoseLicense">>()
   return (
-    <Section id="diagnosis" title="Why does it not work?">
+    <div className="asking">
       <Form
         fields={fields}
+        initial={initial}
         send="Check"
         run={(payload: Question) => run("diagnoseLicense", { params: { id }, payload })}
         done={setResult}
       />
       {result !== undefined && <Answer of={result} />}
-    </Section>
+    </div>
   )
 }
 

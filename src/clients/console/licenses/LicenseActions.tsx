@@ -7,9 +7,11 @@ import type { License } from "../../../licensing/model/License.ts"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { email, type FieldsOf, flag, lastDay, number, text } from "../parts/Fields.tsx"
+import { Time } from "../parts/Show.tsx"
 import { undoOfEdit } from "../parts/Undo.ts"
 import { change, run, useAsk } from "../service/Hooks.ts"
-import type { Payload } from "../service/Service.ts"
+import { now, type Payload } from "../service/Service.ts"
+import { afterTerm, type Term, termField } from "./Term.tsx"
 
 interface Props {
   readonly license: License
@@ -67,27 +69,51 @@ const done = refuse("CONFLICT", "The license is in this state already: reload th
 
 type Renewal = Payload<"renewLicense">
 
-const renewal: FieldsOf<Renewal> = {
-  extend_by_days: number("Days to add", { hint: "They count from the expiry, or from today if it has passed." }),
-  expires_at: lastDay("Or until the end of", { hint: "Give either days or a date." })
+/** A term of the calendar, or days, or a day. */
+interface Asked extends Renewal {
+  readonly term?: Term
 }
+
+const renewal = (from: number): FieldsOf<Asked> => ({
+  term: termField(from),
+  extend_by_days: number("Days to add", { hint: "In place of the term above." }),
+  expires_at: lastDay("Or until the end of", { hint: "In place of the term and of days." })
+})
+
+/** What is typed wins over the term that the form begins with. */
+const renewalOf = (from: number, { term, ...given }: Asked): Renewal =>
+  given.extend_by_days !== undefined || given.expires_at !== undefined || term === undefined
+    ? given
+    : { expires_at: afterTerm(from, term) }
 
 /** Types of licenses that can be renewed. */
 const renewable: ReadonlySet<string> = new Set(["subscription", "time_limited", "trial"])
 
-export const Extend = ({ license }: Props) => {
+export const Extend = ({ isPlain = false, license }: Props & { readonly isPlain?: boolean }) => {
   const { id, policy_id } = license
   const policy = useAsk("getPolicy", { params: { id: policy_id } })
+  const from = Math.max(license.expires_at ?? 0, now())
   if (AsyncResult.isSuccess(policy) && !renewable.has(policy.value.license_type)) return null
   return (
     <Action
       label="Extend"
-      primary
+      primary={!isPlain}
       title="Extend the license"
-      effect="The license expires later. One that has expired works again at once; a suspended one stays suspended."
-      fields={renewal}
-      initial={{ extend_by_days: 30 }}
-      run={(payload: Renewal) => change("renewLicense", { params: { id }, payload })}
+      effect={
+        <>
+          {license.expires_at === undefined ? (
+            "It has no expiry yet."
+          ) : (
+            <>
+              It expires on <Time at={license.expires_at} only="day" />.
+            </>
+          )}{" "}
+          One that has expired works again at once; a suspended one stays suspended.
+        </>
+      }
+      fields={renewal(from)}
+      initial={{ term: "month" }}
+      run={(asked: Asked) => change("renewLicense", { params: { id }, payload: renewalOf(from, asked) })}
       undo={(after) => ({ said: "The license is extended.", run: () => restoreExpiry(license, after) })}
     />
   )
@@ -113,11 +139,14 @@ const maintenance: FieldsOf<MaintenanceRenewal> = {
 }
 
 /** Of a license that has updates for a time. */
-export const RenewMaintenance = ({ license: { id, maintenance_expires_at } }: Props) =>
+export const RenewMaintenance = ({
+  isPlain = false,
+  license: { id, maintenance_expires_at }
+}: Props & { readonly isPlain?: boolean }) =>
   maintenance_expires_at === undefined ? null : (
     <Action
       label="Renew maintenance"
-      primary
+      primary={!isPlain}
       title="Renew the maintenance"
       effect="The license may use versions that are released until a later day. It works without them, too."
       fields={maintenance}

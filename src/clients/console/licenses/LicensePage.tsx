@@ -1,11 +1,10 @@
 /** One license: what it is, what it allows, who uses it, what happened to it, and what can be done. */
 import { getRouteApi } from "@tanstack/react-router"
-import { Fragment } from "react"
+import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { licenseName } from "../batch/LicenseName.ts"
 import { LicenseValues } from "../customFields/Values.tsx"
-import { Meter } from "../look/Meter.tsx"
-import { countAndLimitOf, countOf, limitOf } from "../parts/Format.ts"
+import { countOf } from "../parts/Format.ts"
 import { Metadata } from "../parts/Metadata.tsx"
 import { CustomerName, OrderName, PolicyName, ProductName, SubscriptionName } from "../parts/Names.tsx"
 import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
@@ -16,7 +15,9 @@ import { Devices } from "./Devices.tsx"
 import { Diagnosis } from "./Diagnosis.tsx"
 import { Features } from "./Features.tsx"
 import { Extend, RenewMaintenance, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
-import { ApplyPolicy, ChangeLimits, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
+import { ApplyPolicy, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
+import { Limits } from "./Limits.tsx"
+import { RefusedLately } from "./Refused.tsx"
 import { Seats } from "./Seats.tsx"
 import { Timeline } from "./Timeline.tsx"
 
@@ -53,19 +54,40 @@ const Screen = ({ license }: { readonly license: License }) => {
       </Heading>
       <div className="split">
         <div>
-          <Features license={license} mayChange={mayChange} />
-          <Devices license={license} mayChange={may("device:write") && license.status !== "revoked"} />
-          {(license.limits.max_floating_users ?? 0) > 0 && <Seats license={license} />}
-          {may("report:read") && <Timeline license={license} />}
+          <RefusedLately id={license.id}>
+            {(refused) => <Uses license={license} refused={refused} mayChange={mayChange} />}
+          </RefusedLately>
         </div>
         <div>
           <About license={license} mayChange={mayChange} />
           <Limits license={license} mayChange={mayChange} />
-          <Diagnosis license={license} />
           <LicenseValues license={license} mayChange={mayChange} />
           <Metadata of={license.metadata} />
         </div>
       </div>
+    </>
+  )
+}
+
+interface UsesProps {
+  readonly license: License
+  readonly refused: ReadonlyArray<Activity> | undefined
+  readonly mayChange: boolean
+}
+
+/** Who uses the license, and how. What is refused stands first. */
+const Uses = ({ license, mayChange, refused }: UsesProps) => {
+  const may = useMay()
+  const isRefused = refused !== undefined && refused.length > 0
+  const diagnosis = <Diagnosis license={license} refused={refused} mayChange={mayChange} />
+  return (
+    <>
+      {isRefused && diagnosis}
+      <Features license={license} mayChange={mayChange} />
+      <Devices license={license} mayChange={may("device:write") && license.status !== "revoked"} />
+      {(license.limits.max_floating_users ?? 0) > 0 && <Seats license={license} />}
+      {!isRefused && diagnosis}
+      {may("report:read") && <Timeline license={license} />}
     </>
   )
 }
@@ -83,6 +105,7 @@ const Until = ({ license: { expires_at } }: { readonly license: License }) =>
 const MoreActions = ({ license }: { readonly license: License }) => (
   <>
     <Transfer license={license} />
+    <ApplyPolicy license={license} />
     <hr />
     <Transitions license={license} />
   </>
@@ -98,18 +121,7 @@ const OrderOf = ({ id }: { readonly id: string }) => (
 const About = ({ license, mayChange }: { readonly license: License; readonly mayChange: boolean }) => {
   const may = useMay()
   return (
-    <Section
-      id="about"
-      title="About"
-      actions={
-        mayChange && (
-          <>
-            <ApplyPolicy license={license} />
-            <ChangePolicy license={license} />
-          </>
-        )
-      }
-    >
+    <Section id="about" title="About" actions={mayChange && <ChangePolicy license={license} />}>
       <Facts
         of={[
           ["E-mail", license.customer_email ?? "–"],
@@ -136,43 +148,6 @@ const About = ({ license, mayChange }: { readonly license: License; readonly may
           ["Starts", <Time key="starts" at={license.starts_at} none="at once" />],
           ["Issued", <Time key="created" at={license.created_at} />],
           ["Uses counted", countOf(license.total_consumptions)]
-        ]}
-      />
-    </Section>
-  )
-}
-
-const Limits = ({ license, mayChange }: { readonly license: License; readonly mayChange: boolean }) => {
-  const { limits } = license
-  const own = (name: keyof License["limits"]) => (license[name] === undefined ? "" : " (this license’s own)")
-  return (
-    <Section id="limits" title="Limits" actions={mayChange && <ChangeLimits license={license} />}>
-      <Facts
-        of={[
-          [
-            "Devices",
-            <Fragment key="devices">
-              {countAndLimitOf(license.active_device_count, limits.max_activations)}
-              {own("max_activations")}
-              {limits.max_activations > 0 && <Meter used={license.active_device_count} of={limits.max_activations} />}
-            </Fragment>
-          ],
-          [
-            "Floating seats",
-            `${limits.max_floating_users ? countOf(limits.max_floating_users) : "off"}${own("max_floating_users")}`
-          ],
-          [
-            "Container instances",
-            limits.max_container_instances === undefined
-              ? "counted as devices"
-              : `${limitOf(limits.max_container_instances)}${own("max_container_instances")}`
-          ],
-          ["Transfers", `${countAndLimitOf(license.times_transferred, limits.max_transfers)}${own("max_transfers")}`],
-          ["Days offline", `${countOf(limits.offline_grace_days)}${own("offline_grace_days")}`],
-          [
-            "Devices removed in 30 days",
-            `${countOf(limits.self_deactivations_per_month)}${own("self_deactivations_per_month")}`
-          ]
         ]}
       />
     </Section>

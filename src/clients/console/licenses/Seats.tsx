@@ -1,5 +1,6 @@
 /** Who holds the floating seats of a license now. */
 import type { License } from "../../../licensing/model/License.ts"
+import { Meter } from "../look/Meter.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
@@ -13,15 +14,19 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
       <Loaded of={leases}>
         {(page) => (
           <>
+            {!earlier && page.next === undefined && (
+              <Meter used={page.items.length} of={limits.max_floating_users ?? 0} />
+            )}
             <Table
               caption="Floating seats in use"
               rows={page.items}
               keyOf={({ id }) => id}
+              icon="people"
               empty="No seats are in use."
               columns={[
                 { title: "Device", show: (lease) => <Holder license={id} device={lease.device_id} /> },
-                { title: "Since", show: ({ checked_out_at }) => <Time at={checked_out_at} /> },
-                { title: "Last heartbeat", show: ({ heartbeat_at }) => <Time at={heartbeat_at} /> },
+                { title: "Since", goes: "last", show: ({ checked_out_at }) => <Time at={checked_out_at} /> },
+                { title: "Last heartbeat", goes: "first", show: ({ heartbeat_at }) => <Time at={heartbeat_at} /> },
                 { title: "Free at the latest", show: ({ expires_at }) => <Time at={expires_at} /> }
               ]}
             />

@@ -1,16 +1,24 @@
-/** What happened to a license: changes, uses and refused calls, the newest first. */
+/** What happened to a license: changes with what was there before, uses and refused calls, the newest first. */
 import { Link } from "@tanstack/react-router"
-import { useState } from "react"
+import { Fragment, type ReactNode, useState } from "react"
+import type { Activity } from "../../../insight/activities/Activity.ts"
+import type { Event } from "../../../ledger/events/Event.ts"
 import type { License } from "../../../licensing/model/License.ts"
-import { sentenceOf, wordsOf } from "../parts/Format.ts"
+import { type Difference, differencesOf } from "../audit/Differences.ts"
+import { Value } from "../audit/Value.tsx"
+import { Empty } from "../parts/Empty.tsx"
+import { wordsOf } from "../parts/Format.ts"
 import { HistoryPagination } from "../parts/Pagination.tsx"
-import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { Loaded, Section, Time } from "../parts/Show.tsx"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { sentenceOfAction } from "./ActionWords.ts"
 
-export const Timeline = ({ license: { id } }: { readonly license: License }) => {
+export const Timeline = ({ license }: { readonly license: License }) => {
+  const { id } = license
   const [cursor, setCursor] = useState<number>()
   const query = { license_id: id, limit: 20, ...(cursor === undefined ? {} : { cursor }) }
   const activities = useAsk("listActivities", { query })
+  const may = useMay()
   return (
     <Section
       id="timeline"
@@ -24,35 +32,95 @@ export const Timeline = ({ license: { id } }: { readonly license: License }) => 
       <Loaded of={activities}>
         {({ items, next }) => (
           <>
-            <Table
-              caption="Timeline"
-              rows={items}
-              keyOf={({ sequence }) => String(sequence)}
-              empty="Nothing has happened yet."
-              columns={[
-                { title: "What", show: ({ action }) => sentenceOf(action) },
-                { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
-                {
-                  title: "Result",
-                  show: ({ code, result_class }) => (
-                    <>
-                      <Status of={result_class} />
-                      {code !== undefined && <small>{wordsOf(code.toLowerCase())}</small>}
-                    </>
-                  )
-                },
-                {
-                  title: "By",
-                  goes: "next",
-                  show: ({ actor_type, source }) => (source === "system" ? "the service" : wordsOf(actor_type))
-                },
-                { title: "Address", goes: "first", show: ({ ip_address }) => ip_address ?? "–" }
-              ]}
-            />
+            {items.length === 0 ? (
+              <Empty icon="activity" title="Nothing has happened yet" />
+            ) : may("event:read") ? (
+              <WithEvents license={license} items={items} />
+            ) : (
+              <Items items={items} events={[]} />
+            )}
             <HistoryPagination cursor={cursor} next={next} onChange={setCursor} />
           </>
         )}
       </Loaded>
     </Section>
+  )
+}
+
+interface ItemsProps {
+  readonly items: ReadonlyArray<Activity>
+  readonly events: ReadonlyArray<Event>
+}
+
+/** The events of the license say what was changed. */
+const WithEvents = ({ items, license: { id } }: Pick<ItemsProps, "items"> & { readonly license: License }) => {
+  const newest = items.find(({ event_sequence }) => event_sequence !== undefined)?.event_sequence ?? 1
+  const query = { resource_type: "license", resource_id: id, cursor: newest + 1, limit: 50 } as const
+  return <Items items={items} events={lastOf(useAsk("listEvents", { query }))?.items ?? []} />
+}
+
+const Items = ({ events, items }: ItemsProps) => (
+  <ol className="timeline" aria-label="Timeline">
+    {items.map((activity) => (
+      <Item
+        key={activity.sequence}
+        activity={activity}
+        event={events.find(({ sequence }) => sequence === activity.event_sequence)}
+      />
+    ))}
+  </ol>
+)
+
+const Item = ({ activity, event }: { readonly activity: Activity; readonly event: Event | undefined }) => {
+  const { feature_code, ip_address, occurred_at, result_class } = activity
+  return (
+    <li className={result_class}>
+      <p>
+        <strong>{sentenceOfAction(activity)}</strong>
+        {feature_code !== undefined && <code>{feature_code}</code>}
+        {event !== undefined && <Changes of={event} />}
+      </p>
+      <small>
+        <Time at={occurred_at} /> · {byOf(activity)}
+        {ip_address !== undefined && ` · ${ip_address}`}
+      </small>
+    </li>
+  )
+}
+
+const byOf = ({ actor_type, source }: Activity): string => {
+  if (source === "system") return "the service"
+  return actor_type === "license" ? "an application" : wordsOf(actor_type)
+}
+
+const names: Readonly<Record<string, string>> = {
+  expires_at: "expiry",
+  starts_at: "start",
+  maintenance_expires_at: "updates until",
+  max_consumptions: "quota",
+  max_activations: "devices",
+  max_floating_users: "floating seats",
+  max_container_instances: "container instances",
+  max_transfers: "transfers",
+  offline_grace_days: "days offline"
+}
+
+/** What the sentence before says already. */
+const isTold = ({ after, before, name }: Difference) =>
+  name === "status" || (name === "enabled" && before === null && after === true)
+
+const Changes = ({ of }: { readonly of: Event }): ReactNode => {
+  const differences = differencesOf(of.metadata).filter((each) => !isTold(each))
+  return differences.length === 0 ? null : (
+    <span className="what">
+      {differences.map(({ after, before, name }, index) => (
+        <Fragment key={name}>
+          {index > 0 && ", "}
+          {names[name] ?? wordsOf(name.replace(/_id$/, ""))} {before !== null && <Value name={name} of={before} />}
+          {before !== null && " → "}
+          <Value name={name} of={after} />
+        </Fragment>
+      ))}
+    </span>
   )
 }

@@ -18,6 +18,20 @@ export const sentenceOf = (name: string) => {
 /** 0 is no limit in most limits of the contract. */
 export const limitOf = (limit: number) => (limit === 0 ? "no limit" : countOf(limit))
 
+export const daysOf = (days: number) => `${countOf(days)} ${days === 1 ? "day" : "days"}`
+
+/** A duration in its largest whole unit. */
+export const minutesInWords = (minutes: number): string => {
+  const [size, unit] =
+    minutes > 0 && minutes % 1_440 === 0
+      ? [1_440, "day"]
+      : minutes > 0 && minutes % 60 === 0
+        ? [60, "hour"]
+        : [1, "minute"]
+  const count = minutes / size
+  return `${countOf(count)} ${unit}${count === 1 ? "" : "s"}`
+}
+
 /** The reader's time zone, in which days begin and end. */
 export const readerZone = new Intl.DateTimeFormat().resolvedOptions().timeZone
 
@@ -47,7 +61,3 @@ export const afterInputDay = (text: string): number => {
 
 /** The last second of that day, in the reader's zone. */
 export const endOfInputDay = (text: string): number => afterInputDay(text) - 1_000
-
-/** A count and its limit. */
-export const countAndLimitOf = (count: number, limit: number) =>
-  `${countOf(count)}${limit === 0 ? ", no limit" : ` of ${countOf(limit)}`}`

@@ -107,6 +107,11 @@ export class Person {
     await field.selectOption({ label: option })
   }
 
+  async check(label: string | RegExp) {
+    this.interactions++
+    await this.place.getByLabel(label).first().check()
+  }
+
   async press(key: string) {
     this.interactions++
     await this.page.keyboard.press(key)

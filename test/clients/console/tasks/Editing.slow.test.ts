@@ -227,7 +227,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         yield* client.policies.setFeature({ params: { id: policy_id, feature_id: feature.id }, payload: {} })
         yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses/${license.id}`, "Ida")
-          await person.click("Apply policy")
+          await person.pick("More", "Apply policy")
           assert.deepStrictEqual(await person.violations(), [])
           await person.click("Apply policy")
           await person.isDone()

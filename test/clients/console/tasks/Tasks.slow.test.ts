@@ -28,7 +28,14 @@ const prepare = Effect.gen(function* () {
   })
   yield* license.runtime.activate({ payload: { fingerprint: `machine-${customers}`, hostname: `laptop-${customers}` } })
   const now = client.licenses.get({ params: { id: license.id } })
-  return { license, name, customer_email, laptop: `laptop-${customers}`, machine: `machine-${customers}`, now }
+  return {
+    license,
+    name,
+    customer_email,
+    laptop: `laptop-${customers}`,
+    machine: `machine-${customers}`,
+    now
+  }
 })
 
 type Prepared = Effect.Success<typeof prepare>
@@ -70,14 +77,14 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     async (person, { customer_email, laptop, name }) => {
       await person.search(customer_email)
       await person.seesHeading(name)
-      await person.pick(`Actions for ${laptop}`, `Reset ${laptop}`)
+      await person.click(`Reset ${laptop}`)
       await person.click("Reset")
       await person.isDone()
     },
     ({ now }) => Effect.map(now, ({ active_device_count }) => assert.strictEqual(active_device_count, 0))
   )
 
-  task("a refusal is explained", async (person, { customer_email, name }) => {
+  task("a machine that does not work is diagnosed", async (person, { customer_email, name }) => {
     await person.search(customer_email)
     await person.seesHeading(name)
     await person.fill("Machine’s fingerprint", "another machine")
@@ -86,17 +93,38 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   })
 
   task(
-    "a license is extended",
+    "the last refusal is diagnosed by one click, and ended by another",
+    async (person, { customer_email, license, name }) => {
+      await Effect.runPromise(Effect.flip(license.runtime.activate({ payload: { fingerprint: "another" } })))
+      await person.search(customer_email)
+      await person.seesHeading(name)
+      await person.sees("All device slots are taken")
+      await person.click("Check")
+      await person.sees("The application is told:")
+      await person.click("Allow one more device")
+      await person.click("Allow one more device")
+      await person.isDone()
+      await person.sees("1 from the policy; +1 → 2")
+    },
+    ({ now }) => Effect.map(now, ({ limits }) => assert.strictEqual(limits.max_activations, 2))
+  )
+
+  task(
+    "a license is extended by a year of the calendar",
     async (person, { customer_email, name }) => {
       await person.search(customer_email)
       await person.seesHeading(name)
       await person.click("Extend")
-      await person.fill("Days to add", "365")
+      await person.check(/^1 year/)
       await person.click("Extend")
       await person.isDone()
     },
     ({ license, now }) =>
-      Effect.map(now, ({ expires_at }) => assert.strictEqual(expires_at, license.expires_at + 365 * 86_400_000))
+      Effect.map(now, ({ expires_at }) => {
+        const [before, after] = [license.expires_at, expires_at!].map((instant) => new Date(instant))
+        assert.strictEqual(after!.getUTCFullYear(), before!.getUTCFullYear() + 1)
+        assert.strictEqual(after!.getUTCMonth(), before!.getUTCMonth())
+      })
   )
 
   task(

@@ -1,0 +1,27 @@
+/** What an event changed: old and new values by name. */
+import type { Schema } from "effect"
+
+export interface Difference {
+  readonly name: string
+  readonly before: Schema.Json
+  readonly after: Schema.Json
+}
+
+type Members = Readonly<Record<string, Schema.Json>>
+
+export const isMembers = (value: Schema.Json | undefined): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A member that has an old and a new value. */
+export const isChange = (value: Schema.Json): value is { readonly old: Schema.Json; readonly new: Schema.Json } =>
+  isMembers(value) && "old" in value && "new" in value
+
+/** Without what has no value before and after, as the empty metadata of a new record. */
+export const differencesOf = ({ changes, ...others }: Members): ReadonlyArray<Difference> =>
+  Object.entries({ ...others, ...(isMembers(changes) ? changes : {}) }).flatMap(([name, value]) =>
+    isChange(value) && !(isEmpty(value.old) && isEmpty(value.new))
+      ? [{ name, before: value.old, after: value.new }]
+      : []
+  )
+
+const isEmpty = (value: Schema.Json) => value === null || (isMembers(value) && Object.keys(value).length === 0)

@@ -1,0 +1,93 @@
+/** What a license allows, beside what its policy says where the license has a limit of its own. */
+import type { ReactNode } from "react"
+import type { License } from "../../../licensing/model/License.ts"
+import type { Policy } from "../../../vendor/policies/Policy.ts"
+import { Meter } from "../look/Meter.tsx"
+import { countOf, daysOf, limitOf } from "../parts/Format.ts"
+import { Facts, Section } from "../parts/Show.tsx"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { ChangeLimits } from "./LicenseEdits.tsx"
+
+interface Props {
+  readonly license: License
+  readonly mayChange: boolean
+}
+
+export const Limits = (props: Props) =>
+  useMay()("product:read") ? <WithPolicy {...props} /> : <Shown {...props} policy={undefined} />
+
+const WithPolicy = (props: Props) => (
+  <Shown {...props} policy={lastOf(useAsk("getPolicy", { params: { id: props.license.policy_id } }))} />
+)
+
+type Name = keyof License["limits"]
+
+interface Row {
+  readonly title: string
+  readonly name: Name
+  /** How much of it is used. */
+  readonly used?: number
+  readonly words: (limit: number | undefined) => string
+}
+
+const seatsOf = (limit = 0) => (limit === 0 ? "off" : countOf(limit))
+const instancesOf = (limit: number | undefined) => (limit === undefined ? "counted as devices" : limitOf(limit))
+const plainOf = (limit = 0) => limitOf(limit)
+
+const rowsOf = (license: License): ReadonlyArray<Row> => [
+  { title: "Devices", name: "max_activations", used: license.active_device_count, words: plainOf },
+  { title: "Floating seats", name: "max_floating_users", words: seatsOf },
+  { title: "Container instances", name: "max_container_instances", words: instancesOf },
+  { title: "Transfers", name: "max_transfers", used: license.times_transferred, words: plainOf },
+  { title: "Offline", name: "offline_grace_days", words: (days = 0) => daysOf(days) },
+  {
+    title: "Removed by customers",
+    name: "self_deactivations_per_month",
+    words: (devices = 0) => `${countOf(devices)} in 30 days`
+  }
+]
+
+const Shown = ({ license, mayChange, policy }: Props & { readonly policy: Policy | undefined }) => (
+  <Section id="limits" title="Limits" actions={mayChange && <ChangeLimits license={license} />}>
+    <Facts
+      of={rowsOf(license).map((row) => [
+        row.title,
+        <Limit key={row.name} row={row} license={license} policy={policy} />
+      ])}
+    />
+  </Section>
+)
+
+interface LimitProps {
+  readonly row: Row
+  readonly license: License
+  readonly policy: Policy | undefined
+}
+
+const Limit = ({ license, policy, row: { name, used, words } }: LimitProps): ReactNode => {
+  const limit = license.limits[name]
+  const isOwn = license[name] !== undefined
+  const isCounted = used !== undefined && limit !== undefined && limit > 0
+  return (
+    <>
+      {isCounted ? `${countOf(used)} of ${words(limit)}` : used ? `${countOf(used)}, ${words(limit)}` : words(limit)}
+      {isOwn && <small>{ownWords(limit, policy?.[name], words, policy !== undefined)}</small>}
+      {isCounted && <Meter used={used} of={limit} />}
+    </>
+  )
+}
+
+/** “3 from the policy; +5 → 8”. */
+const ownWords = (
+  limit: number | undefined,
+  inPolicy: number | undefined,
+  words: Row["words"],
+  isKnown: boolean
+): string => {
+  if (!isKnown) return "this license’s own"
+  const more = (limit ?? 0) - (inPolicy ?? 0)
+  const isSum = inPolicy !== undefined && inPolicy > 0 && limit !== undefined && limit > 0 && more !== 0
+  return isSum
+    ? `${words(inPolicy)} from the policy; ${more > 0 ? "+" : "−"}${countOf(Math.abs(more))} → ${words(limit)}`
+    : `this license’s own; the policy: ${words(inPolicy)}`
+}

@@ -1,0 +1,159 @@
+/** What applications were refused lately, and what ends that: the reason first, then the remedy beside it. */
+import { Link } from "@tanstack/react-router"
+import type { ReactNode } from "react"
+import type { Activity } from "../../../insight/activities/Activity.ts"
+import type { License } from "../../../licensing/model/License.ts"
+import { startOfDay } from "../parts/Days.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { countOf } from "../parts/Format.ts"
+import { Time, Waiting } from "../parts/Show.tsx"
+import { causeOf, change, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { Extend, RenewMaintenance } from "./LicenseActions.tsx"
+import { groupsOf, type RefusalGroup, wordsOfRefusal } from "./RefusalWords.ts"
+
+const daysBack = 30
+const readMax = 50
+const shownMax = 4
+
+interface LatelyProps {
+  readonly id: string
+  /** What is shown once the refused calls of the last days are read, the newest first; undefined: they cannot be read. */
+  readonly children: (refused: ReadonlyArray<Activity> | undefined) => ReactNode
+}
+
+export const RefusedLately = (props: LatelyProps) =>
+  useMay()("report:read") ? <Reading {...props} /> : props.children(undefined)
+
+const Reading = ({ children, id }: LatelyProps) => {
+  const query = { license_id: id, result_class: "refused", from: startOfDay(-daysBack), limit: readMax } as const
+  const asked = useAsk("listActivities", { query })
+  const read = lastOf(asked)
+  // What is refused stands above the rest, which would move if it came later.
+  return read === undefined && causeOf(asked) === undefined ? <Waiting /> : children(read?.items)
+}
+
+interface Props {
+  readonly license: License
+  readonly refused: ReadonlyArray<Activity>
+  readonly mayChange: boolean
+}
+
+export const Refused = ({ license, mayChange, refused }: Props) => (
+  <ul className="refusals">
+    {groupsOf(refused)
+      .slice(0, shownMax)
+      .map((group) => (
+        <Group key={group.key} group={group} license={license} mayChange={mayChange} />
+      ))}
+  </ul>
+)
+
+const timesOf = (count: number) =>
+  count === 1 ? "Once" : `${countOf(count)}${count === readMax ? " or more" : ""} times`
+
+const Group = (props: { readonly group: RefusalGroup; readonly license: License; readonly mayChange: boolean }) => {
+  const { group, license, mayChange } = props
+  const { code, feature_code, occurred_at } = group.latest
+  return (
+    <li>
+      <p>
+        <strong>{wordsOfRefusal(code)}</strong>
+        {feature_code !== undefined && <code>{feature_code}</code>}
+        <small>
+          {timesOf(group.count)}, last <Time at={occurred_at} />
+        </small>
+      </p>
+      <div className="row">{mayChange && remedyOf(group, license)}</div>
+    </li>
+  )
+}
+
+const remedyOf = ({ latest: { code } }: RefusalGroup, license: License): ReactNode => {
+  switch (code) {
+    case "LICENSE_EXPIRED":
+      return <Extend license={license} isPlain />
+    case "LICENSE_SUSPENDED":
+      return license.status === "suspended" && <Reinstate license={license} />
+    case "ACTIVATION_LIMIT_REACHED":
+      return (
+        <>
+          <ToPart part="devices">Reset a device</ToPart>
+          <OneMore license={license} limit="max_activations" noun="device" />
+        </>
+      )
+    case "CONTAINER_LIMIT_REACHED":
+      return <OneMore license={license} limit="max_container_instances" noun="container instance" />
+    case "FLOATING_LIMIT_REACHED":
+      return (
+        <>
+          <ToPart part="seats">See who has them</ToPart>
+          <OneMore license={license} limit="max_floating_users" noun="seat" />
+        </>
+      )
+    case "DEVICE_BLACKLISTED":
+      return <ToPart part="devices">Unblock the device</ToPart>
+    case "USAGE_LIMIT_EXCEEDED":
+      return <ToPart part="features">Add credits</ToPart>
+    case "FEATURE_NOT_ENTITLED":
+    case "FEATURE_DISABLED":
+    case "FEATURE_EXPIRED":
+      return <ToPart part="features">Change the features</ToPart>
+    case "VERSION_UNKNOWN":
+      return <AddVersion license={license} />
+    case "VERSION_NOT_ENTITLED":
+      return license.maintenance_expires_at === undefined ? (
+        <Extend license={license} isPlain />
+      ) : (
+        <RenewMaintenance license={license} isPlain />
+      )
+    default:
+      return null
+  }
+}
+
+const AddVersion = ({ license: { product_id } }: { readonly license: License }) => {
+  const may = useMay()
+  return may("product:read") ? (
+    <Link to="/products/$id/versions" params={{ id: product_id }} className="button">
+      Add the version
+    </Link>
+  ) : null
+}
+
+/** A plain link: the part is on the same screen. */
+const ToPart = ({ children, part }: { readonly part: string; readonly children: string }) => (
+  <a href={`#${part}`} className="button">
+    {children}
+  </a>
+)
+
+const Reinstate = ({ license: { id } }: { readonly license: License }) => (
+  <Action
+    label="Reinstate"
+    effect="The license works again, in the state that its dates give. Devices need no new activation."
+    run={() => change("reinstateLicense", { params: { id } })}
+    undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params: { id } }) })}
+  />
+)
+
+interface OneMoreProps {
+  readonly license: License
+  readonly limit: "max_activations" | "max_container_instances" | "max_floating_users"
+  readonly noun: string
+}
+
+const OneMore = ({ license, limit, noun }: OneMoreProps) => {
+  const params = { id: license.id }
+  const now = license.limits[limit] ?? 0
+  return (
+    <Action
+      label={`Allow one more ${noun}`}
+      effect={`This license alone may have ${countOf(now + 1)} in place of ${countOf(now)}.`}
+      run={() => change("updateLicense", { params, payload: { [limit]: now + 1 } })}
+      undo={() => ({
+        said: `The license may have ${countOf(now + 1)}.`,
+        run: () => change("updateLicense", { params, payload: { [limit]: license[limit] ?? null } })
+      })}
+    />
+  )
+}
