@@ -101,10 +101,12 @@ CREATE TABLE policy_features (
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
+  expires_with_license boolean,
   CONSTRAINT policy_features_pkey PRIMARY KEY (policy_id, feature_id),
   CONSTRAINT policy_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
   CONSTRAINT policy_features_policy_id_fkey FOREIGN KEY (policy_id) REFERENCES policies(id) ON DELETE CASCADE,
   CONSTRAINT policy_features_expires_after_days_check CHECK ((expires_after_days >= 1)),
+  CONSTRAINT policy_features_expires_with_license_check CHECK (expires_with_license),
   CONSTRAINT policy_features_max_consumptions_check CHECK ((max_consumptions >= 0))
 );
 COMMENT ON TABLE policy_features IS 'A row is a feature that licenses get with their policy.';
@@ -338,10 +340,12 @@ CREATE TABLE license_features (
   expiry_recorded boolean DEFAULT false NOT NULL,
   from_policy boolean DEFAULT false NOT NULL,
   expires_after_days integer,
+  expires_with_license boolean,
   CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
   CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
   CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id),
   CONSTRAINT license_features_expires_after_days_check CHECK ((expires_after_days >= 1)),
+  CONSTRAINT license_features_expires_with_license_check CHECK (expires_with_license),
   CONSTRAINT license_features_max_consumptions_check CHECK ((max_consumptions >= 0)),
   CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
 ) WITH (fillfactor=80);

@@ -3,11 +3,11 @@ import { unknownId } from "../../contract/api/Failure.ts"
 import type { Metadata } from "../../contract/api/Metadata.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
-import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
+import { isExpiryRecorded, shownEnd } from "../model/FeatureExpiry.ts"
 import type { LicenseFeature } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
-import { statusAt } from "../rules/Lifecycle.ts"
+import { accessEndsAt, statusAt } from "../rules/Lifecycle.ts"
 import { keptCount, keptCounts } from "./KeptCounts.ts"
 
 /** Absent fields keep their value; null removes it. */
@@ -16,6 +16,7 @@ export interface AssignCommand {
   readonly enabled?: boolean
   readonly max_consumptions?: number | null
   readonly expires_at?: number | null
+  readonly expires_with_license?: boolean
   readonly metadata?: Metadata
 }
 
@@ -47,7 +48,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
       const before = view.assignmentById(feature.id)
       const kept = keptCount(view, feature.id)
       const enabled = command.enabled ?? before?.enabled ?? true
-      const expires_at = updatedValue(command.expires_at, before?.expires_at)
+      const expiry = expiryAfter(command, before)
       const assignment: Assignment = {
         feature_id: feature.id,
         feature_code: feature.code,
@@ -55,12 +56,8 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         enabled,
         max_consumptions: updatedValue(command.max_consumptions, before?.max_consumptions),
         total_consumptions: before?.total_consumptions ?? kept,
-        expires_at,
-        // A given or removed expiry replaces the policy's days.
-        ...(command.expires_at === undefined && before?.expires_after_days !== undefined
-          ? { expires_after_days: before.expires_after_days }
-          : undefined),
-        expiry_recorded: isExpiryRecorded(before, { enabled, expires_at }, now),
+        ...expiry,
+        expiry_recorded: isExpiryRecorded(before, { enabled, ...expiry }, now),
         from_policy: false,
         metadata: command.metadata ?? before?.metadata ?? {},
         created_at: before?.created_at ?? now,
@@ -71,6 +68,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         "enabled",
         "max_consumptions",
         "expires_at",
+        "expires_with_license",
         "from_policy",
         "metadata"
       ])
@@ -135,18 +133,38 @@ const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEnt
   balance_after: 0
 })
 
+/** A given or removed expiry replaces every other, the policy's days included. */
+export const expiryAfter = (
+  { expires_at, expires_with_license }: Pick<AssignCommand, "expires_at" | "expires_with_license">,
+  before: Assignment | undefined
+) => {
+  if (expires_with_license === true || expires_at !== undefined)
+    return {
+      expires_at: expires_at ?? undefined,
+      expires_after_days: undefined,
+      expires_with_license: expires_with_license === true || undefined
+    }
+  return {
+    expires_at: before?.expires_at,
+    expires_after_days: before?.expires_after_days,
+    expires_with_license: expires_with_license === false ? undefined : before?.expires_with_license
+  }
+}
+
 const updatedValue = (value: number | null | undefined, before: number | undefined): number | undefined =>
   value === undefined ? before : (value ?? undefined)
 
-export const featureOf = ({ license }: LicenseView, assignment: Assignment): LicenseFeature =>
-  presentAssignment(license.id, assignment)
+export const featureOf = ({ license, policy }: LicenseView, assignment: Assignment): LicenseFeature =>
+  presentAssignment(license.id, assignment, accessEndsAt(license, policy))
 
 /** An assignment as the management API shows it. */
 export const presentAssignment = (
   license_id: string,
-  assignment: { readonly [K in keyof Omit<Assignment, "expiry_recorded">]: Assignment[K] | null }
+  assignment: { readonly [K in keyof Omit<Assignment, "expiry_recorded">]: Assignment[K] | null },
+  accessEnds: number | undefined
 ): LicenseFeature => {
-  const { max_consumptions, expires_at, total_consumptions } = assignment as Assignment
+  const { max_consumptions, total_consumptions } = assignment as Assignment
+  const expires_at = shownEnd(assignment as Assignment, accessEnds)
   return {
     license_id,
     feature_id: assignment.feature_id as string,
@@ -159,7 +177,8 @@ export const presentAssignment = (
     ...(max_consumptions == null
       ? undefined
       : { max_consumptions, remaining: Math.max(0, max_consumptions - total_consumptions) }),
-    ...(expires_at == null ? undefined : { expires_at })
+    ...(expires_at === undefined ? undefined : { expires_at }),
+    ...(assignment.expires_with_license === true ? { expires_with_license: true } : undefined)
   }
 }
 

@@ -28,6 +28,7 @@ export const grantedFeature = (
   ...(termBegins === undefined || feature.expires_after_days === undefined
     ? { expires_at: undefined, expires_after_days: feature.expires_after_days }
     : { expires_at: termBegins + feature.expires_after_days * dayMillis, expires_after_days: undefined }),
+  expires_with_license: feature.expires_with_license,
   expiry_recorded: false,
   from_policy: true,
   metadata: feature.metadata,
@@ -56,6 +57,7 @@ const appliedFeature = (
     "max_consumptions",
     "expires_at",
     "expires_after_days",
+    "expires_with_license",
     "metadata"
   ])
   return Object.keys(differing).length === 0 ? undefined : after

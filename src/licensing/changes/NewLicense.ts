@@ -11,6 +11,7 @@ import { limitNames } from "../model/Limits.ts"
 import { recordedAssignment } from "../model/RecordedAssignment.ts"
 import { licenseEvent, type Refused, reject } from "../rules/LicenseCommand.ts"
 import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
+import { expiryAfter } from "./Assignments.ts"
 import { grantedFeature } from "./GrantedFeatures.ts"
 import type { RotateKeyCommand } from "./KeyRotation.ts"
 import { type Links, refuseLinks } from "./Linkage.ts"
@@ -106,8 +107,8 @@ const assignmentsOf = (
     const granted = assignments.get(feature_id) ?? plainAssignment(feature, now)
     const assignment = withoutNulls<Assignment>({
       ...granted,
-      ...(given.expires_at === undefined ? undefined : { expires_after_days: undefined }),
       ...given,
+      ...expiryAfter(given, granted),
       from_policy: false
     } as never)
     assignments.set(feature_id, { ...assignment, expiry_recorded: isExpiryRecorded(undefined, assignment, now) })

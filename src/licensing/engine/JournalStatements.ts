@@ -164,6 +164,7 @@ const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): bool
     committed.max_consumptions === changed.max_consumptions &&
     committed.expires_at === changed.expires_at &&
     committed.expires_after_days === changed.expires_after_days &&
+    committed.expires_with_license === changed.expires_with_license &&
     committed.expiry_recorded === changed.expiry_recorded &&
     committed.from_policy === changed.from_policy &&
     committed.metadata === changed.metadata

@@ -103,8 +103,8 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
       ),
       sql<Nullable<Assignment> & LicenseOwned>`
             SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
-              a.total_consumptions, a.expires_at, a.expires_after_days, a.expiry_recorded, a.from_policy, a.metadata, a.created_at,
-              a.updated_at
+              a.total_consumptions, a.expires_at, a.expires_after_days, a.expires_with_license, a.expiry_recorded, a.from_policy,
+              a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
       sql<DeviceRow & LicenseOwned>`
             SELECT ${sql.literal(deviceColumns)} FROM ${few} CROSS JOIN LATERAL (

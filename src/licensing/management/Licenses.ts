@@ -87,11 +87,18 @@ export class Licenses extends Context.Service<
         const rows = yield* Effect.orDie(sql<AssignmentRow & { readonly id: string }>`
           SELECT * FROM (
             SELECT a.license_id, a.feature_id, a.feature_id AS id, f.code AS feature_code, f.name AS feature_name, a.enabled,
-              a.max_consumptions, a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
-            FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${id}
+              a.max_consumptions, a.total_consumptions, a.expires_at, a.expires_with_license, a.from_policy, a.metadata,
+              a.created_at, a.updated_at, l.expires_at + make_interval(days => p.grace_period_days) AS access_ends
+            FROM license_features a JOIN features f ON f.id = a.feature_id JOIN licenses l ON l.id = a.license_id
+              JOIN policies p ON p.id = l.policy_id WHERE a.license_id = ${id}
           ) AS assignment WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
         const page = pageOf(rows, limit)
-        return { ...page, items: page.items.map((row) => Assignments.presentAssignment(row.license_id, row)) }
+        return {
+          ...page,
+          items: page.items.map((row) =>
+            Assignments.presentAssignment(row.license_id, row, row.access_ends ?? undefined)
+          )
+        }
       })
 
       const newKey = Effect.map(
@@ -142,4 +149,5 @@ export class Licenses extends Context.Service<
 const present = (snapshot: LicenseSnapshot) =>
   Effect.map(Clock.currentTimeMillis, (now) => presentSnapshot(snapshot, now))
 
-type AssignmentRow = Nullable<Omit<Assignment, "expiry_recorded">> & LicenseOwned
+type AssignmentRow = Nullable<Omit<Assignment, "expiry_recorded">> &
+  LicenseOwned & { readonly access_ends: number | null }

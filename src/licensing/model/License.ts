@@ -112,8 +112,22 @@ export const LicenseFeatureAssign = Schema.Struct({
   expires_at: Schema.optionalKey(
     Schema.NullOr(Timestamp).annotate({ description: "When the feature ends; absent: unchanged, or with the license." })
   ),
+  expires_with_license: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "Whether the feature ends with the license's access, renewals included, instead of at an own date."
+    })
+  ),
   metadata: Schema.optionalKey(Metadata)
-}).annotate({ identifier: "LicenseFeatureAssignRequest" })
+})
+  .check(
+    Schema.makeFilter(
+      ({ expires_at, expires_with_license }) =>
+        expires_with_license !== true ||
+        expires_at == null ||
+        "Expected at most one of expires_at and expires_with_license: true"
+    )
+  )
+  .annotate({ identifier: "LicenseFeatureAssignRequest" })
 
 export const LicenseCreate = Schema.Struct({
   product_id: Reference,
@@ -237,7 +251,12 @@ export const LicenseFeature = Schema.Struct({
   metadata: Metadata,
   max_consumptions: Schema.optionalKey(Count),
   remaining: Schema.optionalKey(Count),
-  expires_at: Schema.optionalKey(Instant("When the feature ends; absent: with the license."))
+  expires_at: Schema.optionalKey(Instant("When the feature ends; absent: with the license.")),
+  expires_with_license: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "True if expires_at is the end of the license's access, and follows its renewals."
+    })
+  )
 }).annotate({ identifier: "LicenseFeature", description: "A feature that a license has, with its quota." })
 export type LicenseFeature = typeof LicenseFeature.Type
 

@@ -102,6 +102,7 @@ export interface Assignment {
   readonly total_consumptions: number
   readonly expires_at?: number | undefined
   readonly expires_after_days?: number | undefined // Until the license's term begins.
+  readonly expires_with_license?: boolean | undefined // True: it ends with the license's access.
   /** Whether the expiry has been recorded, or needs no record. */
   readonly expiry_recorded: boolean
   /** Whether the feature came with the policy and was not assigned by hand since. */
@@ -174,10 +175,11 @@ export interface BindingName {
   readonly key: string
 }
 
-/** The features in a response, valid from `since` and before `until`. */
-interface FeaturesText {
+/** The features in a response, valid from `since`, before `until`, and while the license's access ends at `accessEnds`. */
+export interface FeaturesText {
   readonly since: number
   readonly until: number
+  readonly accessEnds: number | undefined
   readonly features: Entitlement["features"]
 }
 

@@ -6,7 +6,7 @@ import type { Assignment } from "./LicenseRecords.ts"
 /** Without metadata, because an event may contain 200 assignments. */
 export const recordedAssignment = (assignment: Assignment): { readonly [field: string]: Schema.Json } =>
   Object.fromEntries(
-    (["enabled", "max_consumptions", "expires_at"] as const).flatMap((field) =>
+    (["enabled", "max_consumptions", "expires_at", "expires_with_license"] as const).flatMap((field) =>
       assignment[field] === undefined ? [] : [[field, recordedValue(field, assignment[field])]]
     )
   )

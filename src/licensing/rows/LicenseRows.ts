@@ -197,6 +197,7 @@ const assignmentOf = (row: Nullable<Assignment>): Assignment =>
     total_consumptions: row.total_consumptions,
     expires_at: row.expires_at,
     expires_after_days: row.expires_after_days,
+    expires_with_license: row.expires_with_license,
     expiry_recorded: row.expiry_recorded,
     from_policy: row.from_policy,
     metadata: row.metadata,

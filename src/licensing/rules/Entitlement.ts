@@ -1,8 +1,15 @@
 /** The payloads of runtime responses, derived from the state after a decision. */
 import { cacheText, replaceCached } from "../../contract/api/CanonicalJson.ts"
 import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
-import { featureEndsAt } from "../model/FeatureExpiry.ts"
-import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
+import { featureEndsAt, shownEnd } from "../model/FeatureExpiry.ts"
+import type {
+  Assignment,
+  CachedViews,
+  DeviceRecord,
+  FeaturesText,
+  LeaseRecord,
+  LicenseView
+} from "../model/LicenseRecords.ts"
 import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
 import { shownOf } from "./Licensee.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
@@ -51,12 +58,23 @@ const nextCheckAt = (view: LicenseView, now: number): number => {
   )
 }
 
-/** When the next included feature expires; infinity = none. */
-const nextFeatureEndsAt = ({ assignments, cachedViews }: LicenseView, now: number): number => {
+/** The cached list of features, if it is valid now. A renewal or a longer grace moves the ends that it shows. */
+const cachedFeatures = ({ cachedViews, license, policy }: LicenseView, now: number): FeaturesText | undefined => {
   const cached = cachedViews?.features
-  if (cached !== undefined && cached.since <= now && now < cached.until) return cached.until
+  return cached !== undefined &&
+    cached.since <= now &&
+    now < cached.until &&
+    cached.accessEnds === accessEndsAt(license, policy)
+    ? cached
+    : undefined
+}
+
+/** When the next included feature expires before the license; infinity = none. */
+const nextFeatureEndsAt = (view: LicenseView, now: number): number => {
+  const cached = cachedFeatures(view, now)
+  if (cached !== undefined) return cached.until
   let next = Number.POSITIVE_INFINITY
-  for (const assignment of assignments) {
+  for (const assignment of view.assignments) {
     const endsAt = featureEndsAt(assignment)
     if (assignment.enabled && endsAt > now) next = Math.min(next, endsAt)
   }
@@ -80,22 +98,26 @@ export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assig
   let cached = view.cachedViews?.features
   if (cached === undefined) return view.assignments.length < cachedFeaturesMin ? undefined : {}
   for (const assignment of changed) {
-    const { enabled, expires_at, feature_code, feature_id } = assignment
+    const { feature_code } = assignment
     const before = view.assignmentByCode(feature_code)
-    if (before?.feature_id !== feature_id || before.enabled !== enabled || before.expires_at !== expires_at) return {}
+    if (!endsAlike(before, assignment)) return {}
     const index = indexOfCode(cached.features, feature_code)
     if (index !== undefined)
-      cached = { ...cached, features: replaceCached(cached.features, index, featureOf(assignment)) }
+      cached = { ...cached, features: replaceCached(cached.features, index, featureOf(assignment, cached.accessEnds)) }
   }
   return { features: cached }
 }
 
 const isListedAlike = (before: Assignment | undefined, after: Assignment): boolean =>
+  endsAlike(before, after) &&
+  before?.total_consumptions === after.total_consumptions &&
+  before.max_consumptions === after.max_consumptions
+
+const endsAlike = (before: Assignment | undefined, after: Assignment): boolean =>
   before?.feature_id === after.feature_id &&
-  before.total_consumptions === after.total_consumptions &&
-  before.max_consumptions === after.max_consumptions &&
   before.enabled === after.enabled &&
-  before.expires_at === after.expires_at
+  before.expires_at === after.expires_at &&
+  before.expires_with_license === after.expires_with_license
 
 /** The index of a code in features sorted by code; undefined if absent. */
 const indexOfCode = (features: Entitlement["features"], code: string): number | undefined => {
@@ -108,17 +130,22 @@ const indexOfCode = (features: Entitlement["features"], code: string): number | 
   return features[low]?.code === code ? low : undefined
 }
 
-const featureOf = (assignment: Assignment): Entitlement["features"][number] => ({
-  code: assignment.feature_code,
-  enabled: true,
-  ...usageOf(assignment),
-  ...(assignment.expires_at === undefined ? undefined : { expires_at: formatTimestamp(assignment.expires_at) })
-})
+const featureOf = (assignment: Assignment, accessEnds: number | undefined): Entitlement["features"][number] => {
+  const endsAt = shownEnd(assignment, accessEnds)
+  return {
+    code: assignment.feature_code,
+    enabled: true,
+    ...usageOf(assignment),
+    ...(endsAt === undefined ? undefined : { expires_at: formatTimestamp(endsAt) })
+  }
+}
 
 /** Enabled and unexpired features, sorted by code. Cached, because 200 take as long as the rest of a response. */
-const featuresOf = ({ assignments, cachedViews }: LicenseView, now: number): Entitlement["features"] => {
-  const cached = cachedViews?.features
-  if (cached !== undefined && cached.since <= now && now < cached.until) return cached.features
+const featuresOf = (view: LicenseView, now: number): Entitlement["features"] => {
+  const cached = cachedFeatures(view, now)
+  if (cached !== undefined) return cached.features
+  const { assignments, cachedViews, license, policy } = view
+  const accessEnds = accessEndsAt(license, policy)
   let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   const features: Array<Entitlement["features"][number]> = []
   for (const assignment of assignments) {
@@ -127,11 +154,11 @@ const featuresOf = ({ assignments, cachedViews }: LicenseView, now: number): Ent
     if (endsAt <= now) since = Math.max(since, endsAt)
     else {
       until = Math.min(until, endsAt)
-      features.push(featureOf(assignment))
+      features.push(featureOf(assignment, accessEnds))
     }
   }
   if (cachedViews !== undefined && features.length >= cachedFeaturesMin)
-    cachedViews.features = { since, until, features: cacheText(features) }
+    cachedViews.features = { since, until, accessEnds, features: cacheText(features) }
   return features
 }
 

@@ -156,7 +156,8 @@ const featureRow = (feature: LicenseFeature) => [
   feature.max_consumptions === undefined
     ? `${feature.total_consumptions} used`
     : `${feature.total_consumptions} of ${feature.max_consumptions} used`,
-  feature.expires_at === undefined ? "" : `expires ${formatTimestamp(feature.expires_at)}`
+  feature.expires_at === undefined ? "" : `expires ${formatTimestamp(feature.expires_at)}`,
+  feature.expires_with_license === true ? "with the license" : ""
 ]
 
 const deviceRow = (device: Device) => [

@@ -11,6 +11,10 @@ const ExpiresAfterDays = Int32(1, 36_500).annotate({
   description: "Days from the assignment to a license until the feature expires; absent = it does not expire."
 })
 
+const ExpiresWithLicense = Schema.Boolean.annotate({
+  description: "Whether the feature ends when the license's access ends, and continues with each renewal; absent = no."
+})
+
 export const PolicyFeature = Schema.Struct({
   policy_id: Schema.String,
   feature_id: Schema.String,
@@ -19,6 +23,7 @@ export const PolicyFeature = Schema.Struct({
   enabled: Schema.Boolean,
   max_consumptions: Schema.optionalKey(Count),
   expires_after_days: Schema.optionalKey(ExpiresAfterDays),
+  expires_with_license: Schema.optionalKey(ExpiresWithLicense),
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
@@ -34,5 +39,15 @@ export const PolicyFeatureSet = Schema.Struct({
   enabled: Schema.optionalKey(Schema.Boolean.annotate({ default: true })),
   max_consumptions: Schema.optionalKey(Count.annotate({ description: "Absent = unlimited." })),
   expires_after_days: Schema.optionalKey(ExpiresAfterDays),
+  expires_with_license: Schema.optionalKey(ExpiresWithLicense),
   metadata: Schema.optionalKey(Metadata)
-}).annotate({ identifier: "PolicyFeatureSetRequest" })
+})
+  .check(
+    Schema.makeFilter(
+      ({ expires_after_days, expires_with_license }) =>
+        expires_with_license !== true ||
+        expires_after_days === undefined ||
+        "Expected at most one of expires_after_days and expires_with_license: true"
+    )
+  )
+  .annotate({ identifier: "PolicyFeatureSetRequest" })

@@ -82,6 +82,7 @@ export class PolicyFeatures extends Context.Service<
       })
 
       const set = Effect.fn("PolicyFeatures.set")(function* (policyId: string, featureId: string, input: Input) {
+        const { expires_with_license, ...given } = input
         const { entry, product_id } = yield* locked(policyId, featureId)
         const [feature] = yield* sql<{ readonly product_id: string; readonly code: string; readonly name: string }>`
           SELECT product_id, code, name FROM features WHERE id = ${featureId} FOR KEY SHARE`
@@ -95,21 +96,22 @@ export class PolicyFeatures extends Context.Service<
           feature_name: feature.name,
           enabled: true,
           metadata: {},
-          ...input,
+          ...given,
+          ...(expires_with_license === true ? { expires_with_license } : undefined),
           created_at: entry?.created_at ?? now,
           updated_at: now
         }
         if (entry === undefined) yield* refuseFull(policyId)
         else if (Object.keys(changesOf(entry, changed, settable)).length === 0) return entry
         yield* sql`
-          INSERT INTO policy_features (policy_id, feature_id, enabled, max_consumptions, expires_after_days, metadata,
-            created_at, updated_at)
+          INSERT INTO policy_features (policy_id, feature_id, enabled, max_consumptions, expires_after_days,
+            expires_with_license, metadata, created_at, updated_at)
           VALUES (${policyId}, ${featureId}, ${changed.enabled}, ${int8(changed.max_consumptions ?? null)},
-            ${changed.expires_after_days ?? null}, ${json(changed.metadata)}, ${instant(changed.created_at)},
-            ${instant(now)})
+            ${changed.expires_after_days ?? null}, ${changed.expires_with_license ?? null}, ${json(changed.metadata)},
+            ${instant(changed.created_at)}, ${instant(now)})
           ON CONFLICT (policy_id, feature_id) DO UPDATE SET enabled = excluded.enabled,
             max_consumptions = excluded.max_consumptions, expires_after_days = excluded.expires_after_days,
-            metadata = excluded.metadata, updated_at = excluded.updated_at`.pipe(
+            expires_with_license = excluded.expires_with_license, metadata = excluded.metadata, updated_at = excluded.updated_at`.pipe(
           constraints({ policy_features_feature_id_fkey: () => unknownFeature(featureId) })
         )
         yield* record(policyId, feature.code, { old: entry, new: changed }, now)
@@ -146,9 +148,9 @@ export class PolicyFeatures extends Context.Service<
 }
 
 const columns = `pf.policy_id, pf.feature_id, f.code AS feature_code, f.name AS feature_name, pf.enabled, pf.max_consumptions,
-  pf.expires_after_days, pf.metadata, pf.created_at, pf.updated_at`
+  pf.expires_after_days, pf.expires_with_license, pf.metadata, pf.created_at, pf.updated_at`
 
-const settable = ["enabled", "max_consumptions", "expires_after_days", "metadata"] as const
+const settable = ["enabled", "max_consumptions", "expires_after_days", "expires_with_license", "metadata"] as const
 
 const shown = (entry: PolicyFeature | undefined) =>
   entry === undefined

@@ -9,7 +9,9 @@ import { assignmentOf, day, featureOf, noon, type Rows, rowsOf } from "../../sup
 
 const id = "feat_api"
 const features = [featureOf("api"), featureOf("foreign", { product_id: "prod_2" })]
+const noOtherEnd = { expires_after_days: undefined, expires_with_license: undefined }
 const known = assignmentOf("api", {
+  ...noOtherEnd,
   max_consumptions: 10,
   total_consumptions: 4,
   expires_at: noon + day,
@@ -24,7 +26,8 @@ describe("assign", () => {
     const assignment = {
       ...assignmentOf("api", { created_at: noon, updated_at: noon }),
       max_consumptions: undefined,
-      expires_at: undefined
+      expires_at: undefined,
+      ...noOtherEnd
     }
     assert.deepStrictEqual(after.assignments, [assignment])
     assert.deepStrictEqual(reply, {

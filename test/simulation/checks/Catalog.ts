@@ -26,11 +26,14 @@ const floorAfter = (before: Policy, after: Policy, now: number): number | null =
 
 /** What an event says of a policy's feature. */
 const saidFeature = (said: unknown): PolicyFeature => {
-  const { enabled, expires_after_days, max_consumptions, metadata } = said as { readonly [member: string]: never }
+  const { enabled, expires_after_days, expires_with_license, max_consumptions, metadata } = said as {
+    readonly [member: string]: never
+  }
   return {
     enabled: enabled!,
     max: max_consumptions ?? null,
     days: expires_after_days ?? null,
+    follows: expires_with_license === true,
     metadata: canonicalize(metadata!)
   }
 }

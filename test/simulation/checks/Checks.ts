@@ -244,7 +244,10 @@ export class Memory {
     for (const { license, feature, balance } of stored.ledger) this.balances.set(`${license} ${feature}`, balance)
     for (const [of, balance] of this.balances) {
       const [license, feature] = of.split(" ") as [string, string]
-      hold(`${of}: balance and counter`, balance, stored.licenses.get(license)!.assignments.get(feature)?.used ?? 0)
+      const { assignments, kept } = stored.licenses.get(license)!
+      // A feature that a policy took away keeps its count.
+      const used = assignments.get(feature)?.used ?? JSON.parse(kept)[feature] ?? 0
+      hold(`${of}: balance and counter`, balance, used)
     }
   }
 

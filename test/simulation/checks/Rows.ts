@@ -74,7 +74,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
         FROM leases ORDER BY id`,
       sql<Owned<Assignment & { readonly metadata: never }>>`
         SELECT license_id AS license, feature_id AS key, enabled, max_consumptions AS max, total_consumptions AS used,
-          expires_at AS expires, expires_after_days AS waiting, expiry_recorded AS recorded, from_policy AS granted, metadata FROM license_features ORDER BY feature_id`,
+          expires_at AS expires, expires_after_days AS waiting, expires_with_license IS TRUE AS follows, expiry_recorded AS recorded, from_policy AS granted, metadata FROM license_features ORDER BY feature_id`,
       sql<Owned<{ readonly feature: string; readonly amount: number }>>`
         SELECT license_id AS license, event_id AS key, feature_id AS feature, amount FROM usage_ledger
         WHERE event_id IS NOT NULL ORDER BY sequence`
@@ -114,7 +114,8 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
           duration_starts, not_due_before AS floor, entitlement_counter AS version FROM policies
         WHERE product_id = 'prod_own' ORDER BY id`,
       sql<Omit<PolicyFeature, "metadata"> & { readonly policy: string; readonly id: string; readonly metadata: never }>`
-        SELECT policy_id AS policy, feature_id AS id, enabled, max_consumptions AS max, expires_after_days AS days, metadata
+        SELECT policy_id AS policy, feature_id AS id, enabled, max_consumptions AS max, expires_after_days AS days,
+          expires_with_license IS TRUE AS follows, metadata
         FROM policy_features ORDER BY policy_id, feature_id`,
       sql<{ readonly id: string; readonly code: string }>`
         SELECT id, code FROM features WHERE product_id = 'prod_own' ORDER BY id`,

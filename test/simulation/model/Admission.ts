@@ -2,6 +2,7 @@
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import type { KeyedCommand, RuntimeCommand } from "../../../src/licensing/rules/Admission.ts"
+import { shownEnd } from "./Limits.ts"
 import {
   type Answer,
   accessEnd,
@@ -77,13 +78,15 @@ export const common = ({ license, policy, now }: Situation, device_id: string) =
   access_ends_at: license.expires === null ? undefined : formatTimestamp(accessEnd(license, policy))
 })
 
-export const features = ({ license, catalog, now }: Situation) =>
-  Array.from(license.assignments)
-    .filter(([, assignment]) => assignment.enabled && now < featureEnd(assignment))
-    .map(([id, { expires, max, used }]) => ({
-      code: catalog.features.get(id)!,
+export const features = (situation: Situation) =>
+  Array.from(situation.license.assignments)
+    .filter(([, assignment]) => assignment.enabled && situation.now < featureEnd(assignment))
+    .map(([id, { max, used, ...assignment }]) => ({
+      code: situation.catalog.features.get(id)!,
       enabled: true,
-      ...(expires === null ? undefined : { expires_at: formatTimestamp(expires) }),
+      ...(shownEnd(situation, assignment) !== undefined && {
+        expires_at: formatTimestamp(shownEnd(situation, assignment)!)
+      }),
       ...(max === null ? undefined : { quota: max, consumed: used, remaining: Math.max(0, max - used) })
     }))
     .toSorted((a, b) => (a.code < b.code ? -1 : 1))

@@ -3,6 +3,7 @@ import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
 import type { AssignCommand } from "../../../src/licensing/changes/Assignments.ts"
 import type { UsageResetCommand } from "../../../src/licensing/changes/UsageReset.ts"
 import { accepted, refused } from "./Admission.ts"
+import { shownEnd } from "./Limits.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
 import {
   type Answer,
@@ -14,8 +15,10 @@ import {
   type Situation
 } from "./Model.ts"
 
-const assignmentTold = ({ enabled, granted, max, used }: Assignment) => ({
+const assignmentTold = (situation: Situation, { enabled, granted, max, used, ...assignment }: Assignment) => ({
   enabled,
+  expires_at: shownEnd(situation, assignment),
+  expires_with_license: assignment.follows || undefined,
   total_consumptions: used,
   max_consumptions: max ?? undefined,
   remaining: max === null ? undefined : Math.max(0, max - used),
@@ -48,10 +51,10 @@ export const resetUsage = (situation: Situation, command: UsageResetCommand): An
     used = total
     enter("reset", total - before.used)
   }
-  if (max === before.max && used === before.used) return accepted(license, assignmentTold(before))
+  if (max === before.max && used === before.used) return accepted(license, assignmentTold(situation, before))
   const assignment = { ...before, max, used }
   const after = raised({ ...license, assignments: replaced(license.assignments, feature, assignment) })
-  return { ...accepted(after, assignmentTold(assignment), "license.usage_reset"), ledger }
+  return { ...accepted(after, assignmentTold(situation, assignment), "license.usage_reset"), ledger }
 }
 
 /** The count of a feature that a policy took away. */
@@ -65,18 +68,21 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
   if (!catalog.features.has(command.feature_id)) return refused(situation, "NOT_FOUND")
   const before = license.assignments.get(command.feature_id)
   const enabled = command.enabled ?? before?.enabled ?? true
-  const expires = given(command.expires_at, before?.expires ?? null)
+  const follows = command.expires_with_license === true
+  const isFollowing = command.expires_at === undefined && command.expires_with_license === undefined
+  const expires = follows ? null : given(command.expires_at, before?.expires ?? null)
   const assignment: Assignment = {
     enabled,
     max: given(command.max_consumptions, before?.max ?? null),
     used: before?.used ?? keptCount(license, command.feature_id),
     expires,
-    waiting: command.expires_at === undefined ? (before?.waiting ?? null) : null,
+    waiting: follows || command.expires_at !== undefined ? null : (before?.waiting ?? null),
+    follows: follows || (isFollowing && before?.follows === true),
     recorded: isRecorded(situation, before, enabled, expires),
     granted: false,
     metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)
   }
-  const reply = assignmentTold(assignment)
+  const reply = assignmentTold(situation, assignment)
   if (before !== undefined && same({ ...before, recorded: assignment.recorded }, assignment))
     return accepted(license, reply)
   const { [command.feature_id]: _, ...kept } = JSON.parse(license.kept) as Record<string, number>

@@ -1,5 +1,13 @@
 /** The limits that hold for a license, and its term, written from docs/API.md. */
-import { type Answer, dayMillis, type License, type Policy, type Situation } from "./Model.ts"
+import {
+  type Answer,
+  type Assignment,
+  accessEnd,
+  dayMillis,
+  type License,
+  type Policy,
+  type Situation
+} from "./Model.ts"
 
 export interface Limits {
   readonly max_activations: number
@@ -40,6 +48,12 @@ export const featuresFrom = ({ assignments }: License, begins: number): License[
       one.waiting === null ? one : { ...one, expires: begins + one.waiting * dayMillis, waiting: null }
     ])
   )
+
+/** The end of a feature that answers show: its own, or that of access if it ends with the license. */
+export const shownEnd = (
+  { license, policy }: Situation,
+  { expires, follows }: Pick<Assignment, "expires" | "follows">
+): number | undefined => expires ?? (follows && license.expires !== null ? accessEnd(license, policy) : undefined)
 
 /** The situation after the first use of a license, and the events that it leaves. */
 export const begun = (situation: Situation): { readonly used: Situation; readonly left: Answer["events"] } => {

@@ -66,6 +66,7 @@ export interface Assignment {
   readonly expires: number | null
   /** The days until the expiry, while the license's term has not begun. */
   readonly waiting: number | null
+  readonly follows: boolean // Whether it ends with the license's access.
   /** Whether the expiry was recorded, or needs no record. */
   readonly recorded: boolean
   /** Whether it came with the policy. */

@@ -26,6 +26,8 @@ export interface PolicyFeature {
   readonly max: number | null
   /** Days after which it expires. */
   readonly days: number | null
+  /** Whether it ends with the license's access. */
+  readonly follows: boolean
   readonly metadata: string
 }
 
@@ -54,7 +56,7 @@ const featuresAfter = ({ license, now, policy }: Situation, target: Policy, keep
   const assignments = new Map(begins === null ? license.assignments : featuresFrom(license, begins))
   const ledger: Array<Entry> = []
   const counts = new Map(Object.entries(JSON.parse(license.kept) as Record<string, number>))
-  for (const [feature, { days, enabled, max, metadata }] of target.features) {
+  for (const [feature, { days, enabled, follows, max, metadata }] of target.features) {
     const before = license.assignments.get(feature)
     if (before !== undefined && (keep || !before.granted)) continue
     const used = before?.used ?? keptCount(license, feature)
@@ -63,7 +65,7 @@ const featuresAfter = ({ license, now, policy }: Situation, target: Policy, keep
     const expires = isDated ? before!.expires : days === null || begins === null ? null : begins + days * dayMillis
     const waiting = begins === null && !isDated ? days : null
     const recorded = isDated && before!.recorded
-    const granted: Assignment = { enabled, max, used, expires, waiting, recorded, granted: true, metadata }
+    const granted: Assignment = { enabled, max, used, expires, waiting, follows, recorded, granted: true, metadata }
     if (isSame && before !== undefined && isDeepStrictEqual({ ...before, recorded }, granted)) continue
     assignments.set(feature, granted)
     if (before !== undefined && before.max !== max)

@@ -110,8 +110,10 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
     yield* sql`INSERT INTO features ${sql.insert({ id, product_id, name: code, code, ...made })}`
   }
   for (const { features, id: policy_id } of plan.policies)
-    for (const [feature_id, { days, enabled, max }] of features) {
-      const granted = { policy_id, feature_id, enabled, max_consumptions: max, expires_after_days: days, ...dated }
+    for (const [feature_id, { days, enabled, follows, max }] of features) {
+      const quota = { enabled, max_consumptions: max }
+      const expiry = { expires_after_days: days, expires_with_license: follows || null }
+      const granted = { policy_id, feature_id, ...quota, ...expiry, ...dated }
       yield* sql`INSERT INTO policy_features ${sql.insert(granted)}`
     }
   for (const [id, customer] of Object.entries(customers))
@@ -161,7 +163,7 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
     starts_at: instant(random.chance(0.1) ? startTime + 60_000 : null),
     expires_at: instant(isPerpetual || isPending ? null : startTime + ends * dayMillis),
     maintenance_expires_at: instant(
-      isPerpetual && !isPending && random.chance(0.5) ? startTime + ends * dayMillis : null
+      isPerpetual && !isPending && random.chance(0.8) ? startTime + ends * dayMillis : null
     ),
     term_days: isPending ? days : null,
     max_activations: random.pick([null, null, null, 0, 2]),

@@ -43,6 +43,6 @@ export const policyFeature = (random: RandomSource, operation: Operation, named:
     feature_id,
     ...(random.chance(0.3) && { enabled: random.chance(0.7) }),
     ...(random.chance(0.5) && { max_consumptions: random.pick([0, 5, 20]) }),
-    ...(random.chance(0.3) && { expires_after_days: random.pick([1, 30]) })
+    ...random.pick([{}, {}, { expires_after_days: 1 }, { expires_after_days: 30 }, { expires_with_license: true }])
   }
 }

@@ -99,12 +99,19 @@ const policyFeaturesOf = (random: RandomSource): Policy["features"] =>
     ["feat_a", "feat_b", "feat_c"].flatMap((id) => {
       const max = random.pick([null, 5, 20])
       const days = random.pick([null, null, 1])
-      return random.chance(0.5) ? [[id, { enabled: random.chance(0.8), max, days, metadata: "{}" }] as const] : []
+      return random.chance(0.5)
+        ? [
+            [
+              id,
+              { enabled: random.chance(0.8), max, days, follows: days === null && random.chance(0.3), metadata: "{}" }
+            ] as const
+          ]
+        : []
     })
   )
 
 const policyOf = (random: RandomSource, index: number): Policy => {
-  const license_type = random.pick(["subscription", "time_limited", "trial", "perpetual", "consumption"])
+  const license_type = random.pick(["subscription", "time_limited", "trial", "perpetual", "perpetual", "consumption"])
   return { ...rulesOf(random), id: `pol_${index}`, license_type, ...termOf(random, license_type) }
 }
 

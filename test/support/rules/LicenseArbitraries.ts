@@ -208,6 +208,7 @@ const policyFeatures = fc.dictionary(
       enabled: fc.boolean(),
       max_consumptions: fc.constantFrom(0, 5, 10),
       expires_after_days: fc.constantFrom(1, 30),
+      expires_with_license: fc.constant(true),
       metadata: fc.constantFrom({}, { note: "from the policy" })
     },
     { requiredKeys: ["enabled", "metadata"] }

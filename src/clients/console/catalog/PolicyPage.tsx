@@ -106,7 +106,8 @@ type Included = Payload<"setPolicyFeature"> & { readonly feature_id: string }
 const includedFields: FieldsOf<Omit<Included, "feature_id">> = {
   enabled: flag("The feature is on"),
   max_consumptions: number("Quota", { hint: "Empty is no limit." }),
-  expires_after_days: number("Days until it expires", { hint: "Empty: it does not expire." })
+  expires_after_days: number("Days until it expires", { hint: "Empty: it does not expire by itself." }),
+  expires_with_license: flag("It ends with the license, and follows its renewals")
 }
 
 const Features = ({ policy }: Props) => {
@@ -136,8 +137,7 @@ const Features = ({ policy }: Props) => {
               },
               {
                 title: "Expires",
-                show: ({ expires_after_days }) =>
-                  expires_after_days === undefined ? "never" : `after ${daysOf(expires_after_days)}`
+                show: expiryOf
               },
               {
                 title: "Actions",
@@ -208,15 +208,21 @@ const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
   )
 }
 
+const expiryOf = ({ expires_after_days, expires_with_license }: PolicyFeature) => {
+  if (expires_with_license === true) return "with the license"
+  return expires_after_days === undefined ? "never" : `after ${daysOf(expires_after_days)}`
+}
+
 const removed = refuse("NOT_FOUND", "Somebody has removed the feature from the policy: include it again.")
 
 /** The operation replaces all fields: others are sent as they were read last, and emptied ones are left out. */
 const whole = (
-  { enabled, expires_after_days, max_consumptions, metadata }: PolicyFeature,
+  { enabled, expires_after_days, expires_with_license, max_consumptions, metadata }: PolicyFeature,
   changed: object
 ): Payload<"setPolicyFeature"> =>
   Object.fromEntries(
-    Object.entries({ enabled, expires_after_days, max_consumptions, metadata, ...changed }).filter(
-      ([, value]) => value !== undefined && value !== null
-    )
+    Object.entries({
+      ...{ enabled, expires_after_days, expires_with_license, max_consumptions, metadata },
+      ...changed
+    }).filter(([, value]) => value !== undefined && value !== null)
   )

@@ -53,7 +53,16 @@ export const Features = ({ license, mayChange }: Props) => {
 }
 
 const Quota = ({ actions, feature }: { readonly feature: LicenseFeature; readonly actions: ReactNode }) => {
-  const { enabled, expires_at, feature_name, from_policy, max_consumptions, remaining, total_consumptions } = feature
+  const {
+    enabled,
+    expires_at,
+    expires_with_license,
+    feature_name,
+    from_policy,
+    max_consumptions,
+    remaining,
+    total_consumptions
+  } = feature
   const notes = [from_policy && "from the policy", !enabled && "off"].filter(Boolean).join(" · ")
   return (
     <li className={enabled ? "quota" : "quota off"}>
@@ -63,6 +72,7 @@ const Quota = ({ actions, feature }: { readonly feature: LicenseFeature; readonl
         {expires_at !== undefined && (
           <small>
             until <Time at={expires_at} only="day" />
+            {expires_with_license === true && ", with the license"}
           </small>
         )}
       </p>
@@ -87,6 +97,8 @@ const Quota = ({ actions, feature }: { readonly feature: LicenseFeature; readonl
 type Assignment = Payload<"assignLicenseFeature">
 type Usage = Payload<"resetLicenseUsage">
 
+const withLicense = flag("Ends with the license, and follows its renewals")
+
 const Assign = ({ license: { id, product_id } }: { readonly license: License }) => {
   const features = useAsk("listFeatures", { params: { id: product_id }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Assignment> = {
@@ -95,7 +107,8 @@ const Assign = ({ license: { id, product_id } }: { readonly license: License }) 
       empty: "The product has no feature yet: create one first."
     }),
     max_consumptions: number("Quota", { hint: "Empty is no limit." }),
-    expires_at: lastDay("Expires at the end of")
+    expires_at: lastDay("Expires at the end of"),
+    expires_with_license: withLicense
   }
   return (
     <Action
@@ -116,7 +129,8 @@ const rereadOf = ({ id }: License, { feature_id }: LicenseFeature) =>
 const assignment: ChangeFieldsOf<Assignment> = {
   enabled: flag("The feature is on"),
   max_consumptions: number("Quota", { hint: "Empty is no limit." }),
-  expires_at: lastDay("Expires at the end of")
+  expires_at: lastDay("Expires at the end of"),
+  expires_with_license: withLicense
 }
 const credits: ChangeFieldsOf<Usage> = { add_credits: number("Credits to add", { required: true }) }
 

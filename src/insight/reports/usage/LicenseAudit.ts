@@ -10,6 +10,7 @@ import { lapsedCount } from "../../../licensing/rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../../../licensing/rows/FeatureExpirySql.ts"
 import { type LoadedLicense, policyColumns, policyOf } from "../../../licensing/rows/LicenseRows.ts"
 import { licenseColumns, licenseOf } from "../../../licensing/rows/LicenseTable.ts"
+import { accessEndsAt } from "../../../licensing/rules/Lifecycle.ts"
 import { decodeRows, type Nullable, within } from "../../../platform/postgres/queries/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
@@ -33,17 +34,18 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
     FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
   const features = yield* sql<Nullable<Omit<Assignment, "expiry_recorded">>>`
     SELECT a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
-      a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
+      a.total_consumptions, a.expires_at, a.expires_with_license, a.from_policy, a.metadata, a.created_at, a.updated_at
     FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
   const license = licenseOf(row!)
+  const policy = policyOf(row!)
   const active_device_count = license.active_device_count - row!.lapsed
   const balances = yield* balanceRows(sql, request, Number.MAX_SAFE_INTEGER - 1)
   const events = yield* eventRows(sql, request)
   const pageEvents = events.slice(0, limit)
   const audit: LicenseAudit = {
     period,
-    license: presentLicense({ ...license, active_device_count }, policyOf(row!), row!.expired_features, now),
-    features: features.map((assignment) => presentAssignment(license_id, assignment)),
+    license: presentLicense({ ...license, active_device_count }, policy, row!.expired_features, now),
+    features: features.map((assignment) => presentAssignment(license_id, assignment, accessEndsAt(license, policy))),
     usage: yield* Effect.forEach(balances, balanceOf),
     validations: yield* licenseValidations(sql, request),
     events: pageEvents,
