@@ -50,7 +50,5 @@ export class Api extends HttpApi.make("licensing")
   .prefix("/api/v1")
   .middleware(Intake)
   .add(ProbesApi)
-  // `BodyFaults` finds the others.
-  .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "first" })
   .annotate(OpenApi.Title, "Licensing Service")
   .annotate(OpenApi.Version, version) {}

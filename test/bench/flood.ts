@@ -5,7 +5,9 @@
  *
  * Then the main thread's time for bodies that are costly to read, one after the other, for each 256 KiB or part of it.
  *
- *   npm run bench:flood -- [--seconds 8] [--rate 100] [--floods documents,pipelined,…] [--bodies false] [--json] [--assert]
+ *   npm run bench:flood -- [--seconds 8] [--rate 100] [--floods documents,pipelined,…] [--bodies false|batch|…] [--json] [--assert]
+ *
+ * --bodies measures only the bodies whose names contain this text.
  *
  * --assert exits with 1 if a body takes more than 5 ms of the main thread for each 256 KiB, the p99 of consumptions is more than three times the p99 without the flood, a probe took more than a
  * second, the service used more than 500 MB, or it ended more than ten seconds after SIGTERM.
@@ -32,7 +34,7 @@ const { values: flags } = parseArgs({
       type: "string",
       default: "documents,unread,pipelined,pipelined probes,probes,credentials,bodies,connections"
     },
-    bodies: { type: "string", default: "true" },
+    bodies: { type: "string", default: "" },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
   }
@@ -146,7 +148,7 @@ const read = Effect.fnUntraced(function* (url: Parameters<typeof startOn>[0], di
   return yield* Effect.promise(async () => {
     const management = await managementOf(base, token)
     const [seat] = await makeSeats(management, "costly", 1)
-    return bodyCosts(base, pid, token, seat!, management)
+    return bodyCosts({ base, pid, token, seat: seat!, management, part: flags.bodies })
   })
 })
 
@@ -155,7 +157,7 @@ const program = Effect.gen(function* () {
   const { url } = yield* startPostgres(directory)
   const floods = flags.floods.split(",").filter((flood) => flood !== "")
   const rows = yield* Effect.forEach(floods, (flood) => Effect.scoped(flooded(flood, url, directory)))
-  const bodies = flags.bodies === "true" ? yield* Effect.scoped(read(url, directory)) : []
+  const bodies = flags.bodies !== "false" ? yield* Effect.scoped(read(url, directory)) : []
   const printed = flags.json
     ? JSON.stringify({ floods: rows, bodies }, null, 2)
     : [rows, bodies]

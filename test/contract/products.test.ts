@@ -9,8 +9,9 @@ import { namingFields } from "../../src/edge/requests/ProductGuard.ts"
 import { type Answer, assertRefused } from "../support/http/Http.ts"
 import { Conversation, operationOf } from "./cases/Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, layerContract, paramsOf, requestOf } from "./cases/Fixtures.ts"
+import { acceptedWith, idFieldsOf, withId } from "./cases/IdFields.ts"
 import { type Case, cases } from "./cases/ProductCases.ts"
-import { type Json, type Operation, operations, resolved } from "./cases/Surface.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 const management = operations.filter(({ credential }) => credential === "token")
 const inCase = (...kinds: ReadonlyArray<Case>) => management.filter(({ id }) => kinds.includes(cases[id]!))
@@ -42,21 +43,6 @@ describe("Operations with a token for some products", () => {
     assert.deepStrictEqual(unknown, [], "add the field to namingFields in ProductGuard.ts, or to the list above")
   })
 })
-
-/** The members of a body's schema that end like an id, at any depth. */
-const idFieldsOf = (schema: Json): ReadonlyArray<string> => {
-  const {
-    anyOf = [],
-    items,
-    properties = {}
-  } = resolved(schema) as {
-    readonly anyOf?: ReadonlyArray<Json>
-    readonly items?: Json
-    readonly properties?: { readonly [name: string]: Json }
-  }
-  const inner = [...anyOf, ...(items === undefined ? [] : [items]), ...Object.values(properties)]
-  return [...Object.keys(properties).filter((name) => name.endsWith("_id")), ...inner.flatMap(idFieldsOf)]
-}
 
 /** One resource of every kind, in a new product. The customer has the license. */
 const makeLinked = Effect.gen(function* () {
@@ -178,10 +164,12 @@ layer(layerContract, { timeout: "2 minutes" })("A token for one product", (it) =
           const table = namingFields[field]
           if (table === undefined || (field === "feature_id" && operation.id === "createLicense")) continue
           const foreign = other.ids[table]!
-          const body = { ...(bodyOf(operation, own) as object), [field]: foreign }
+          const valid = acceptedWith(operation.id, field, bodyOf(operation, own) as object)
+          const bodyWith = (id: string) => withId(operation.body!, valid, field, id)!
+          const { body, path } = bodyWith(foreign)
           const answer = yield* ask(operation, { ...request, body, authorization })
-          assertRefused(answer, 404, "NOT_FOUND", field)
-          const unknown = yield* ask(operation, { ...request, body: { ...body, [field]: "unknown" }, authorization })
+          assertRefused(answer, 404, "NOT_FOUND", path)
+          const unknown = yield* ask(operation, { ...request, body: bodyWith("unknown").body, authorization })
           const error = { ...answer.error, message: answer.error.message!.replace(foreign, "unknown") }
           assert.deepStrictEqual([unknown.status, unknown.error], [404, error], `${operation.id} ${field}`)
           tried++

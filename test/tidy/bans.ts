@@ -44,6 +44,12 @@ const codeBans: ReadonlyArray<Ban> = [
         "Runs in applications, which have no Effect; it is the default that they may replace."
     }
   },
+  {
+    name: "Handlers take the decoded body: operationGroup",
+    mention: /^HttpApiBuilder\.group$/,
+    where: (path) => inSrc(path) && path !== "src/access/requests/OperationGroup.ts",
+    example: 'HttpApiBuilder.group(Api, "me", (handlers) => handlers)'
+  },
   { name: "Nothing is printed past the logger", mention: /^console\./, where: inSrc, example: "console.log(1)" },
   {
     name: "Settings are read in one place",

@@ -1,8 +1,8 @@
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { CurrentPrincipal } from "../CurrentActor.ts"
+import { operationGroup } from "../requests/OperationGroup.ts"
 
-export const MeHttp = HttpApiBuilder.group(Api, "me", (handlers) =>
+export const MeHttp = operationGroup(Api, "me", (handlers) =>
   handlers.handleAll({
     get: () =>
       CurrentPrincipal.useSync(({ actor, expires_at, name, product_ids, scopes }) => ({

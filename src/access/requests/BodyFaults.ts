@@ -1,61 +1,22 @@
 /**
- * Finds the first faults of a body, as many as a refusal lists. The schema library finds either the first fault or all, and finding
- * all faults of 10,000 fields takes a hundred times as long as parsing them. So a body is decoded up to its first fault, and then
- * decoded again here, part by part. The parts before a known first fault are valid, so the search begins there.
+ * Finds the first faults of an invalid body, as many as a refusal lists. The schema library finds either the first fault or all, and
+ * finding all faults of 10,000 fields takes a hundred times as long as parsing them. So the body is decoded again here, part by
+ * part, and valid parts are skipped.
  *
  * What must stay true: a list that is longer than its schema allows is not decoded item by item, and decoding ends as soon as there
  * are enough faults.
  */
 import { Cause, Exit, Option, Schema, SchemaAST, SchemaIssue } from "effect"
 import { memoize } from "effect/Function"
+import { decoderOf, invalid, isTooLong, lengthChecks } from "./BodyDecoder.ts"
 import { type Fault, faultsMax, faultsOf, missing, type Path, takes, unknownField, wrongType } from "./RequestFaults.ts"
 
-/** Finds the first faults of a body; faults of the JSON come first. `first` is the path of the decoder's first fault, if known. */
-export const firstFaults = (ast: SchemaAST.AST, body: unknown, first: Path = []): ReadonlyArray<Fault> => {
+/** Finds the first faults of a body; faults of the JSON come first. */
+export const firstFaults = (ast: SchemaAST.AST, body: unknown): ReadonlyArray<Fault> => {
   const found: Array<Fault> = []
   jsonFaults(ast, body, [], found)
-  valueFaults(ast, body, [], found, first)
+  valueFaults(ast, body, [], found)
   return found.slice(0, faultsMax)
-}
-
-/** The path of a decoder's first fault. */
-export const placeOf = (issue: SchemaIssue.Issue): Path => {
-  switch (issue._tag) {
-    case "Pointer":
-      return [...issue.path, ...placeOf(issue.issue)]
-    case "Composite":
-      return placeOf(issue.issues[0])
-    case "Encoding":
-    case "Filter":
-      return placeOf(issue.issue)
-    case "AnyOf":
-      // The framework puts a payload's schema into a union of one.
-      return issue.issues.length === 1 ? placeOf(issue.issues[0]!) : []
-    default:
-      return []
-  }
-}
-
-/** Whether a schema has a list with a maximum length. */
-export const hasLimitedList = (ast: SchemaAST.AST): boolean => {
-  if (SchemaAST.isUnion(ast)) return ast.types.some(hasLimitedList)
-  if (SchemaAST.isObjects(ast)) return ast.propertySignatures.some(({ type }) => hasLimitedList(type))
-  return SchemaAST.isArrays(ast) && (lengthChecks(ast).length > 0 || ast.rest.some(hasLimitedList))
-}
-
-/** Whether a body has an unknown field, a value of a wrong JSON type, or a list that is longer than its schema allows. */
-export const hasJsonFault = (ast: SchemaAST.AST, value: unknown): boolean => {
-  const part = partFor(ast, value)
-  if (!takes(part, value)) return true
-  const list = listOf(part, value)
-  if (list !== undefined) return list.isLong || list.items.some((item) => hasJsonFault(list.item, item))
-  const struct = structOf(part, value)
-  if (struct === undefined) return false
-  for (const name in struct.members) {
-    const type = struct.types.get(name)
-    if (type === undefined || hasJsonFault(type, struct.members[name])) return true
-  }
-  return false
 }
 
 /** Adds unknown fields and values of a wrong JSON type. */
@@ -79,34 +40,24 @@ const jsonFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array
     jsonFaults(item, items[index], [...path, index], found)
 }
 
-/**
- * Adds invalid values, missing fields, and violations of rules over several fields. `first` is the path of the decoder's first fault
- * within this value: the decoder reads lists in order, so the items before are valid.
- */
-const valueFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array<Fault>, first: Path = []): void => {
+/** Adds invalid values, missing fields, and violations of rules over several fields. */
+const valueFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array<Fault>): void => {
   if (found.length >= faultsMax) return
   const part = partFor(ast, value)
-  if (!takes(part, value)) return
+  if (!takes(part, value) || decoderOf(part)(value) !== invalid) return
   const before = found.length
   const struct = structOf(part, value)
   const list = listOf(part, value)
   if (struct !== undefined) {
     for (const { name, type } of struct.fields) {
-      if (Object.hasOwn(struct.members, name))
-        valueFaults(
-          type,
-          struct.members[String(name)],
-          [...path, String(name)],
-          found,
-          first[0] === name ? first.slice(1) : []
-        )
-      else if (!SchemaAST.isOptional(type)) found.push(missing([...path, String(name)]))
+      const field = String(name)
+      if (Object.hasOwn(struct.members, field)) valueFaults(type, struct.members[field], [...path, field], found)
+      else if (!SchemaAST.isOptional(type)) found.push(missing([...path, field]))
     }
   } else if (list !== undefined) {
     if (list.isLong) return void found.push(...lengthFaults(part as SchemaAST.Arrays, list.items, path))
-    const begin = typeof first[0] === "number" ? first[0] : 0
-    for (let index = begin; index < list.items.length && found.length < faultsMax; index++)
-      valueFaults(list.item, list.items[index], [...path, index], found, index === begin ? first.slice(1) : [])
+    for (let index = 0; index < list.items.length && found.length < faultsMax; index++)
+      valueFaults(list.item, list.items[index], [...path, index], found)
   }
   const isWhole = struct === undefined && list === undefined
   // The rules over several parts apply only if each part is valid.
@@ -140,34 +91,24 @@ const listOf = (ast: SchemaAST.AST, value: unknown) => {
   if (!SchemaAST.isArrays(ast) || ast.encoding !== undefined || ast.elements.length > 0 || !Array.isArray(value))
     return undefined
   const items: ReadonlyArray<unknown> = value
-  return { item: ast.rest[0]!, items, isLong: lengthChecks(ast).some((check) => issueOf(check, ast, items)) }
+  return { item: ast.rest[0]!, items, isLong: isTooLong(ast, items) }
 }
-
-type LengthCheck = SchemaAST.Filter<ReadonlyArray<unknown>>
-
-const lengthChecks = ({ checks }: SchemaAST.Arrays): ReadonlyArray<LengthCheck> =>
-  (checks?.filter(({ annotations }) => annotations?.representation?.id === maxLengthId) ??
-    []) as ReadonlyArray<LengthCheck>
-
-const maxLengthId = "effect/schema/isMaxLength"
-
-const issueOf = (check: LengthCheck, ast: SchemaAST.AST, items: ReadonlyArray<unknown>) => check.run(items, ast, {})
 
 const lengthFaults = (ast: SchemaAST.Arrays, items: ReadonlyArray<unknown>, path: Path): ReadonlyArray<Fault> =>
   lengthChecks(ast).flatMap((check) => {
-    const issue = issueOf(check, ast, items)
+    const issue = check.run(items, ast, {})
     return issue === undefined ? [] : faultsOf(new SchemaIssue.Filter(check, issue, items), path, items)
   })
 
 /** The faults of a value that is decoded as a whole. */
 const wholeFaults = (ast: SchemaAST.AST, value: unknown, path: Path): ReadonlyArray<Fault> => {
-  const decoded = decoderOf(ast)(value)
+  const decoded = libraryDecoderOf(ast)(value)
   if (Exit.isSuccess(decoded)) return []
   const error = Option.getOrUndefined(Cause.findErrorOption(decoded.cause))
   return error === undefined ? [] : faultsOf(error.issue, path, value)
 }
 
-const decoderOf = memoize((ast: SchemaAST.AST) =>
+const libraryDecoderOf = memoize((ast: SchemaAST.AST) =>
   Schema.decodeUnknownExit(Schema.make<Schema.Codec<unknown, unknown>>(ast), {
     errors: "all",
     onExcessProperty: "error"

@@ -108,22 +108,10 @@ export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Ef
   return announced === undefined
     ? Effect.map(Effect.orDie(request.arrayBuffer), (all) => Buffer.from(all))
     : Effect.map(announced, (bytes) => {
-        replaceReaders(request, bytes)
+        Object.defineProperty(request, cachedBody, { value: bytes })
         return bytes
       })
 }
-
-/**
- * Makes later readers of the request's body use these bytes. Own properties hide the getters that would read it from the socket.
- * The request is not used as a prototype instead, because V8 rebuilds an object that becomes a prototype.
- */
-const replaceReaders = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer): void => {
-  Object.defineProperty(request, cachedBody, { value: bytes })
-  Object.defineProperty(request, "arrayBuffer", { value: Effect.sync(() => arrayBufferOf(bytes)) })
-  Object.defineProperty(request, "text", { value: Effect.sync(() => bytes.toString()) })
-}
-
-const arrayBufferOf = ({ buffer, byteOffset, byteLength }: Buffer) => buffer.slice(byteOffset, byteOffset + byteLength)
 
 const mediaRefusal = (headers: Headers.Headers): Refusal<"UNSUPPORTED_MEDIA_TYPE"> | undefined => {
   const type = headers["content-type"]

@@ -38,15 +38,6 @@ const fieldDetail = ({ path, problem }: Fault): FaultDetail => ({
   message: `${path.length === 0 ? "The body" : `The field ${formatPath(path)}`} ${problem}.`
 })
 
-/** The refusal for a body with fields if the operation has none. */
-export const unknownFieldsRefusal = (names: ReadonlyArray<string>): Refusal<"INVALID_JSON"> | undefined =>
-  names.length === 0
-    ? undefined
-    : refusalOf(
-        "INVALID_JSON",
-        names.slice(0, faultsMax).map((name) => fieldDetail(unknownField([name])))
-      )
-
 /** The refusal for unknown or invalid query parameters. */
 export const queryRefusal = (
   unknown: ReadonlyArray<string>,

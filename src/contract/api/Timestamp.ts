@@ -5,8 +5,9 @@
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 const time = String.raw`(?:[01]\d|2[0-3]):[0-5]\d`
+const day = String.raw`(?:0[1-9]|[12]\d|3[01])`
 const shape = new RegExp(
-  String.raw`^(?!0000)(\d{4})-(0[1-9]|1[0-2])-(\d{2})T${time}:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]${time})$`,
+  String.raw`^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-${day}T${time}:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]${time})$`,
   "i"
 )
 
@@ -18,14 +19,27 @@ export const dayMillis = 86_400_000
 
 /** Milliseconds since the epoch, or undefined if the text is not an RFC 3339 date-time between the years 1 and 9999 in UTC. */
 export const parseTimestamp = (text: string): number | undefined => {
-  const parts = shape.exec(text)
-  if (parts === null) return undefined
-  const [year, month, day] = parts.slice(1).map(Number) as [number, number, number]
-  // The last day of the month. `Date.parse` turns February 30 into March 2.
-  const days = new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
-  const millis = day >= 1 && day <= days ? Date.parse(text.toUpperCase()) : Number.NaN
+  if (!shape.test(text) || !isDayOfMonth(text)) return undefined
+  const millis = Date.parse(text.toUpperCase())
   return millis >= earliest && millis <= latest ? millis : undefined
 }
+
+/** `Date.parse` turns February 30 into March 2. */
+const isDayOfMonth = (text: string): boolean => {
+  const day = twoDigits(text, 8)
+  if (day <= 28) return true
+  const month = twoDigits(text, 5)
+  if (month !== 2) return day <= 30 || longMonths.has(month)
+  const year = 100 * twoDigits(text, 0) + twoDigits(text, 2)
+  return day === 29 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+}
+
+const longMonths: ReadonlySet<number> = new Set([1, 3, 5, 7, 8, 10, 12])
+
+/** `Number(text.slice(…))` takes longer than the rest of the check. */
+const twoDigits = (text: string, at: number): number => 10 * text.charCodeAt(at) + text.charCodeAt(at + 1) - 11 * zero
+
+const zero = 0x30
 
 /**
  * The same text as `toISOString`, in a sixth of its time (0.4 to 0.6 µs; a response contains about six instants). The texts of days

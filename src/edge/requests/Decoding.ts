@@ -10,15 +10,16 @@
 import { Context, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
-import { firstFaults, hasJsonFault, hasLimitedList, placeOf } from "../../access/requests/BodyFaults.ts"
+import { invalid } from "../../access/requests/BodyDecoder.ts"
+import { firstFaults } from "../../access/requests/BodyFaults.ts"
 import { bytesOf } from "../../access/requests/Intake.ts"
-import { parsedOf, readBody } from "../../access/requests/ParsedBody.ts"
-import { bodyRefusal, type Path, queryRefusal, unknownFieldsRefusal } from "../../access/requests/RequestFaults.ts"
+import { bodySchema, readBody } from "../../access/requests/RequestBody.ts"
+import { bodyRefusal, queryRefusal } from "../../access/requests/RequestFaults.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
-import { bodyFault, type JsonFault, parseBody } from "../../contract/api/json/JsonText.ts"
+import type { JsonFault } from "../../contract/api/json/JsonText.ts"
 import { isMetadataParameter } from "../../contract/api/Metadata.ts"
 import { PathIds } from "../../contract/api/PathIds.ts"
-import { BodyValuesMax, Decoding, pathTablesOf } from "../../contract/api/Requests.ts"
+import { Decoding, pathTablesOf } from "../../contract/api/Requests.ts"
 import { isStorable } from "../../contract/api/Text.ts"
 
 type DecodingRefusal = Refusal<
@@ -28,27 +29,22 @@ type DecodingRefusal = Refusal<
 export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
   Decoding,
   Effect.gen(function* () {
-    const refusals = yield* makeRefusals
+    const makeCheck = yield* makeBodyCheck
     return (handler, { endpoint, group }) => {
-      const bodyAst = endpoint.payload.get("application/json")?.schemas[0]?.ast
-      const valuesMax = Context.get(endpoint.annotations, BodyValuesMax)
-      const tables = pathTablesOf(endpoint, group)
       const parameters = queryNames(endpoint)
       const isKnown = knownNames(endpoint, parameters)
       const query = queryFaults(endpoint, parameters, isKnown)
-      const ofBody = bodyAst === undefined ? undefined : refusals(bodyAst, tables, valuesMax)
       const decoded = Effect.catch(
         handler,
         (error: unknown): Effect.Effect<never, DecodingRefusal, HttpRouter.Provided> => {
           if (!HttpApiError.HttpApiSchemaError.is(error)) return Effect.fail(error as DecodingRefusal)
-          if (error.kind === "Query") return Effect.flatMap(query, Effect.fail)
           // Anything else is a defect of the service: a response that does not match the contract.
-          return error.kind === "Payload" && ofBody !== undefined
-            ? ofBody.ofFaults(placeOf(error.cause.issue))
-            : Effect.die(error)
+          return error.kind === "Query" ? Effect.flatMap(query, Effect.fail) : Effect.die(error)
         }
       )
-      const compared = ofBody === undefined ? decoded : Effect.andThen(ofBody.early, decoded)
+      const check = makeCheck(endpoint, pathTablesOf(endpoint, group))
+      const hasBody = endpoint.payload.size > 0
+      const compared = hasBody ? Effect.andThen(check.fields, decoded) : decoded
       const checked = Effect.withFiber<Effect.Success<typeof decoded>, DecodingRefusal, HttpRouter.Provided>(
         (fiber) => {
           const context = fiber.context as Context.Context<HttpRouter.Provided>
@@ -61,19 +57,14 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
           return refusal === undefined ? compared : Effect.fail(refusal)
         }
       )
-      if (bodyAst !== undefined) return Effect.andThen(checkBody(valuesMax), checked)
-      return Effect.andThen(bodiless.has(endpoint.method) ? checkSize : checkNoFields, checked)
+      if (hasBody) return Effect.andThen(check.json, checked)
+      return Effect.andThen(bodiless.has(endpoint.method) ? checkSize : check.noFields, checked)
     }
   })
 )
 
 const invalidJson = ({ message, detail }: JsonFault) =>
   refuse("INVALID_JSON", message, detail, detail === undefined ? undefined : { details: [{ path: detail, message }] })
-
-const checkBody = (valuesMax: number) =>
-  Effect.flatMap(readBody(valuesMax), ({ fault }) =>
-    fault === undefined ? Effect.void : Effect.fail(invalidJson(fault))
-  )
 
 /** Methods whose body has no meaning (RFC 9110, sections 9.3.1 and 9.3.5). */
 const bodiless: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE"])
@@ -85,25 +76,8 @@ const checkSize = Effect.flatMap(
     request.headers["transfer-encoding"] === undefined ? Effect.void : bytesOf(request)
 )
 
-/** An operation without fields takes no body or an empty object. A field would have no effect, so it is refused. */
-const checkNoFields = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-  const { headers } = request
-  if (headers["transfer-encoding"] === undefined && !(Number(headers["content-length"]) > 0)) return Effect.void
-  return Effect.flatMap(bytesOf(request), (bytes) => {
-    const refusal = bytes.length === 0 ? undefined : fieldsRefusal(bytes)
-    return refusal === undefined ? Effect.void : Effect.fail(refusal)
-  })
-})
-
-const fieldsRefusal = (bytes: Buffer): Refusal<"INVALID_JSON"> | undefined => {
-  const fault = bodyFault(bytes)
-  if (fault !== undefined) return invalidJson(fault)
-  const body = parseBody(bytes.toString())
-  return Result.isFailure(body) ? invalidJson(body.failure) : unknownFieldsRefusal(Object.keys(body.success as object))
-}
-
-/** Makes the refusals of bodies by their schema: of those that the framework refused, and early ones. */
-const makeRefusals = Effect.gen(function* () {
+/** Makes the checks of an operation's body. */
+const makeBodyCheck = Effect.gen(function* () {
   const pathIds = yield* PathIds
 
   const unknownId = Effect.fnUntraced(function* (tables: Tables) {
@@ -114,31 +88,27 @@ const makeRefusals = Effect.gen(function* () {
     return undefined
   })
 
-  return (ast: SchemaAST.AST, tables: Tables, valuesMax: number) => {
-    const parsed = Effect.flatMap(readBody(valuesMax), (body) => {
-      const value = parsedOf(body)
-      return Result.isFailure(value) ? Effect.fail(invalidJson(value.failure)) : Effect.succeed(value.success)
-    })
-    const refuseBody = Effect.fnUntraced(function* (body: unknown, first?: Path) {
-      const refusal = bodyRefusal(firstFaults(ast, body, first))
+  return (endpoint: HttpApiEndpoint.Top, tables: Tables) => {
+    const read = readBody(endpoint)
+    const json = Effect.flatMap(read, (body) =>
+      Result.isFailure(body.json) ? Effect.fail(invalidJson(body.json.failure)) : Effect.succeed(body.json.success)
+    )
+    const refuseFields = Effect.fnUntraced(function* (body: unknown) {
+      const refusal = bodyRefusal(firstFaults(bodySchema(endpoint).ast, body))
       return yield* refusal.code === "INVALID_JSON" ? refusal : ((yield* unknownId(tables)) ?? refusal)
     })
-    const ofFaults = (first: Path) => Effect.flatMap(parsed, (body) => refuseBody(body, first))
-    const checksLists = hasLimitedList(ast)
-    const early = Effect.flatMap(readBody(valuesMax), ({ bytes }) =>
-      checksLists || bytes.length > earlyBytes
-        ? Effect.flatMap(parsed, (body) => (hasJsonFault(ast, body) ? refuseBody(body) : Effect.void))
-        : Effect.void
+    const fields = Effect.flatMap(read, ({ decoded }) =>
+      decoded === invalid ? Effect.flatMap(json, refuseFields) : Effect.void
     )
-    return { ofFaults, early }
+    /** An operation without fields takes no body or an empty object. */
+    const noFields = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+      const { headers } = request
+      if (headers["transfer-encoding"] === undefined && !(Number(headers["content-length"]) > 0)) return Effect.void
+      return Effect.flatMap(bytesOf(request), ({ length }) => (length === 0 ? Effect.void : fields))
+    })
+    return { json, fields, noFields }
   }
 })
-
-/**
- * The framework parses and decodes a body. A larger one, and one whose schema has limited lists, is compared with the schema's
- * fields, JSON types and lengths of lists before, which costs a tenth of it.
- */
-const earlyBytes = 8_192
 
 type Tables = ReadonlyArray<readonly [param: string, table: string]>
 

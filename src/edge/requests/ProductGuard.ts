@@ -4,16 +4,16 @@
  * product is refused exactly like an unknown id. The guard runs before Idempotency-Key, so that no stored response
  * is repeated to a token that does not reach its record.
  */
-import { Context, Effect, Result } from "effect"
+import { Context, Effect } from "effect"
 import { HttpRouter } from "effect/http"
 import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { ProductReach } from "../../access/Management.ts"
 import { type OwnedTable, ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { pathRecords, reachesProducts } from "../../access/productLimits/PathRecords.ts"
-import { parsedOf, readBody } from "../../access/requests/ParsedBody.ts"
+import { invalid } from "../../access/requests/BodyDecoder.ts"
+import { readBody } from "../../access/requests/RequestBody.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
-import { BodyValuesMax } from "../../contract/api/Requests.ts"
 import { isStorable } from "../../contract/api/Text.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 
@@ -112,9 +112,9 @@ export const makeProductGuard = Effect.gen(function* () {
       products
     )
     if (endpoint.payload.size === 0) return
-    // A body that is no JSON is refused where it is decoded.
-    const body = parsedOf(yield* readBody(Context.get(endpoint.annotations, BodyValuesMax)))
-    if (Result.isSuccess(body)) yield* check(referencesIn(body.success), products)
+    // An invalid body is refused by `Decoding`.
+    const { decoded } = yield* readBody(endpoint)
+    if (decoded !== invalid) yield* check(referencesIn(decoded), products)
   })
 })
 

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { MetricsAccess } from "../../insight/ops/MetricsAccess.ts"
 import { KeyRing } from "../../platform/signing/KeyRing.ts"
 import { Readiness } from "./Readiness.ts"
 
-export const SystemHttp = HttpApiBuilder.group(
+export const SystemHttp = operationGroup(
   Api,
   "system",
   Effect.fn(function* (handlers) {
@@ -18,7 +18,7 @@ export const SystemHttp = HttpApiBuilder.group(
 
 const alive = Effect.succeed({ status: "ok" } as const)
 
-export const ProbesHttp = HttpApiBuilder.group(
+export const ProbesHttp = operationGroup(
   Api,
   "probes",
   Effect.fn(function* (handlers) {

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { Activities } from "./Activities.ts"
 
-export const ActivitiesHttp = HttpApiBuilder.group(
+export const ActivitiesHttp = operationGroup(
   Api,
   "activities",
   Effect.fn(function* (handlers) {

@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { DeliveryHealth } from "../../ledger/webhooks/DeliveryHealth.ts"
 import { Operations } from "./Operations.ts"
 
-export const OpsHttp = HttpApiBuilder.group(
+export const OpsHttp = operationGroup(
   Api,
   "ops",
   Effect.fn(function* (handlers) {

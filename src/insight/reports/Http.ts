@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import type { Page } from "../../contract/api/Paging.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import type { StoredExport } from "./exports/Export.ts"
@@ -9,7 +9,7 @@ import { download, withDownloadUrl } from "./exports/ExportDownload.ts"
 import { Exports } from "./exports/Exports.ts"
 import { Reports } from "./Reports.ts"
 
-export const ReportsHttp = HttpApiBuilder.group(
+export const ReportsHttp = operationGroup(
   Api,
   "reports",
   Effect.fn(function* (handlers) {

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { Searches } from "./Searches.ts"
 
-export const SearchHttp = HttpApiBuilder.group(
+export const SearchHttp = operationGroup(
   Api,
   "search",
   Effect.fn(function* (handlers) {

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { Events } from "./Events.ts"
 
-export const EventsHttp = HttpApiBuilder.group(
+export const EventsHttp = operationGroup(
   Api,
   "events",
   Effect.fn(function* (handlers) {

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { WebhookEndpointUpdate } from "./Webhook.ts"
 import { Webhooks } from "./Webhooks.ts"
 
-export const WebhooksHttp = HttpApiBuilder.group(
+export const WebhooksHttp = operationGroup(
   Api,
   "webhooks",
   Effect.fn(function* (handlers) {

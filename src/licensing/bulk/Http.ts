@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { BulkJobs } from "./BulkJobs.ts"
 
-export const BulkJobsHttp = HttpApiBuilder.group(
+export const BulkJobsHttp = operationGroup(
   Api,
   "bulkJobs",
   Effect.fn(function* (handlers) {

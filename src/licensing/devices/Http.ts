@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { AllDevices } from "./AllDevices.ts"
 import { Devices } from "./Devices.ts"
 
-export const DevicesHttp = HttpApiBuilder.group(
+export const DevicesHttp = operationGroup(
   Api,
   "devices",
   Effect.fn(function* (handlers) {

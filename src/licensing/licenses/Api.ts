@@ -1,6 +1,6 @@
 /** The operations on licenses, their states and their feature assignments. */
 import { Schema } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Idempotency } from "../../access/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../access/Management.ts"
 import { Conditional } from "../../access/preconditions/Conditional.ts"
@@ -165,9 +165,6 @@ const issuing = [
     .annotate(BodyBytesMax, 4_194_304)
     // The same number for each 256 KiB as in other bodies.
     .annotate(BodyValuesMax, 160_000)
-    // A body with limited lists is checked for unknown fields before decoding. A second check of each license would
-    // double the time.
-    .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "first" })
 ] as const
 
 const diagnosis = HttpApiEndpoint.post("diagnose", "/licenses/:id/diagnose", {

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { asStored } from "../../contract/api/StoredResponse.ts"
 import { ExpandedLicenses } from "../management/ExpandedLicenses.ts"
 import { Issuing } from "../management/Issuing.ts"
@@ -10,7 +10,7 @@ import { Licenses } from "../management/Licenses.ts"
 import { LicenseUpdate } from "../model/License.ts"
 import { Diagnoses } from "./Diagnoses.ts"
 
-export const LicensesHttp = HttpApiBuilder.group(
+export const LicensesHttp = operationGroup(
   Api,
   "licenses",
   Effect.fn(function* (handlers) {

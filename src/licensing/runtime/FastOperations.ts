@@ -2,13 +2,14 @@
  * The runtime operations on the fast path: a cached key, a valid body, and a command for the license's actor.
  * The framework path handles all other cases.
  */
-import { Cause, Clock, Context, Effect, Exit, Option, Result, Schema } from "effect"
-import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
+import { Cause, Clock, Effect, Exit, Option } from "effect"
+import type { HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
+import { invalid } from "../../access/requests/BodyDecoder.ts"
+import { bodyDecoder } from "../../access/requests/RequestBody.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
-import { bodyFault, parseBody } from "../../contract/api/json/JsonText.ts"
 import { metaOf } from "../../contract/api/Meta.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { payloadOf, signedEnvelope, signedErrorOf } from "../../platform/signing/SignedAnswers.ts"
@@ -141,16 +142,9 @@ type Respond = (outcome: Outcome) => void
 
 /** Decodes a body with the operation's schema; fails for any invalid body. */
 const decoder = <Request>(endpoint: HttpApiEndpoint.Top): ((body: Buffer) => Exit.Exit<Request, unknown>) => {
-  const options = Context.get(
-    Api.annotations as Context.Context<HttpApi.PayloadParseOptions>,
-    HttpApi.PayloadParseOptions
-  )
-  const [schema] = endpoint.payload.get("application/json")!.schemas
-  const decode = Schema.decodeUnknownExit(schema as Schema.Codec<Request, unknown>, options)
+  const decode = bodyDecoder(endpoint)
   return (body) => {
-    const fault = bodyFault(body)
-    if (fault !== undefined) return Exit.fail(fault)
-    const parsed = parseBody(body.toString())
-    return Result.isFailure(parsed) ? Exit.fail(parsed.failure) : decode(parsed.success)
+    const { decoded } = decode(body)
+    return decoded === invalid ? Exit.fail(invalid) : Exit.succeed(decoded as Request)
   }
 }

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 
 import { LicenseCredential } from "./credentials/RuntimeAuthorization.ts"
 import { Runtime } from "./Runtime.ts"
 import { Trials } from "./Trials.ts"
 
-export const RuntimeHttp = HttpApiBuilder.group(
+export const RuntimeHttp = operationGroup(
   Api,
   "runtime",
   Effect.fn(function* (handlers) {

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { ApiKeyUpdate } from "./ApiKey.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 
-export const ApiKeysHttp = HttpApiBuilder.group(
+export const ApiKeysHttp = operationGroup(
   Api,
   "api-keys",
   Effect.fn(function* (handlers) {

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { ExpandedPurchases } from "./ExpandedPurchases.ts"
 import { OrderUpdate } from "./Order.ts"
 import { Orders } from "./Orders.ts"
 import { SubscriptionUpdate } from "./Subscription.ts"
 import { Subscriptions } from "./Subscriptions.ts"
 
-export const CommerceHttp = HttpApiBuilder.group(
+export const CommerceHttp = operationGroup(
   Api,
   "commerce",
   Effect.fn(function* (handlers) {

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { CustomFieldUpdate } from "./CustomField.ts"
 import { CustomFields } from "./CustomFields.ts"
 import { CustomFieldValues } from "./CustomFieldValues.ts"
 
-export const CustomFieldsHttp = HttpApiBuilder.group(
+export const CustomFieldsHttp = operationGroup(
   Api,
   "custom-fields",
   Effect.fn(function* (handlers) {

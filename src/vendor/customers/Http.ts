@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { CustomerUpdate } from "./Customer.ts"
 import { Customers } from "./Customers.ts"
 import { Erasures } from "./erasure/Erasures.ts"
 
-export const CustomersHttp = HttpApiBuilder.group(
+export const CustomersHttp = operationGroup(
   Api,
   "customers",
   Effect.fn(function* (handlers) {

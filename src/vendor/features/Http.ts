@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { FeatureUpdate } from "./Feature.ts"
 import { Features } from "./Features.ts"
 
-export const FeaturesHttp = HttpApiBuilder.group(
+export const FeaturesHttp = operationGroup(
   Api,
   "features",
   Effect.fn(function* (handlers) {

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { Policies } from "./Policies.ts"
 import { PolicyUpdate } from "./Policy.ts"
 import { PolicyFeatures } from "./PolicyFeatures.ts"
 
-export const PoliciesHttp = HttpApiBuilder.group(
+export const PoliciesHttp = operationGroup(
   Api,
   "policies",
   Effect.fn(function* (handlers) {

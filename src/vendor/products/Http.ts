@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { ProductUpdate } from "./Product.ts"
 import { Products } from "./Products.ts"
 
-export const ProductsHttp = HttpApiBuilder.group(
+export const ProductsHttp = operationGroup(
   Api,
   "products",
   Effect.fn(function* (handlers) {

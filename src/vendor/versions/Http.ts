@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { Versions } from "./Versions.ts"
 
-export const VersionsHttp = HttpApiBuilder.group(
+export const VersionsHttp = operationGroup(
   Api,
   "versions",
   Effect.fn(function* (handlers) {

@@ -47,6 +47,18 @@ describe("a date-time", () => {
     }
   })
 
+  it("is accepted exactly for the days of the calendar", () => {
+    for (const year of [1, 4, 100, 400, 1900, 2000, 2024, 2030, 9999]) {
+      for (let month = 1; month <= 12; month++) {
+        const days = new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+        for (let day = 27; day <= 32; day++) {
+          const text = `${String(year).padStart(4, "0")}-${String(month).padStart(2, "0")}-${day}T00:00:00Z`
+          assert.strictEqual(parseTimestamp(text) !== undefined, day <= days, text)
+        }
+      }
+    }
+  })
+
   it("is formatted as JavaScript formats it, after any earlier instant", () => {
     const dayMillis = 86_400_000
     const year1 = Date.parse(first)

@@ -22,6 +22,8 @@ export interface Scan {
 // The state of each level. All scans share it, because a scan is never interrupted.
 const names = new Uint32Array(depthMax + 1)
 const limits = new Uint32Array(depthMax + 1).fill(namesMax)
+/** Whether the last string contains a backslash. Few names do. */
+let isEscaped = false
 
 /** Other faults are left to the parser. */
 export const scanJson = (bytes: Buffer, valuesMax: number): Scan => {
@@ -49,7 +51,7 @@ export const scanJson = (bytes: Buffer, valuesMax: number): Scan => {
           return { exceeded: "different names" }
         isMetadata = bytes[begin] === letterM && isText(bytes, begin, end, metadata)
         hasPrototype ||= (bytes[begin] === underscore || bytes[begin] === backslash) && isPrototype(bytes, begin, end)
-        if (withBackslash === undefined && writesBackslash(bytes, begin, end))
+        if (isEscaped && withBackslash === undefined && writesBackslash(bytes, begin, end))
           withBackslash = bytes.toString("utf8", begin - 1, end + 1)
         // In a text that is no JSON, another colon may follow: a long name is not read again.
         begin = end
@@ -77,7 +79,12 @@ export const scanJson = (bytes: Buffer, valuesMax: number): Scan => {
 /** The index of the closing quote of a string that begins at `begin`. Without one, an index beyond the text. */
 const endOfString = (bytes: Buffer, begin: number): number => {
   let end = begin
-  for (; end < bytes.length && bytes[end] !== quote; end++) if (bytes[end] === backslash) end++
+  isEscaped = false
+  for (; end < bytes.length && bytes[end] !== quote; end++) {
+    if (bytes[end] !== backslash) continue
+    isEscaped = true
+    end++
+  }
   return end
 }
 

@@ -8,9 +8,8 @@ import { type HttpRouter, HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { CurrentActor } from "../../../access/CurrentActor.ts"
 import { RateLimits } from "../../../access/rateLimits/RateLimits.ts"
-import { parsedOf, readBody } from "../../../access/requests/ParsedBody.ts"
+import { readBody } from "../../../access/requests/RequestBody.ts"
 import { isRefusal, noteRefused, type Refusal, refuse } from "../../../contract/api/Failure.ts"
-import { valuesMaxDefault } from "../../../contract/api/json/JsonLimits.ts"
 import { RequestContext } from "../../../contract/api/RequestContext.ts"
 import { nonceIn, signedErrorOf } from "../../../platform/signing/SignedAnswers.ts"
 import { Signer } from "../../../platform/signing/Signer.ts"
@@ -32,14 +31,18 @@ export const layer = Layer.effect(
     const signer = yield* Signer
 
     /** Signs a refusal of a request with a valid key. All other failures stay as they are. */
-    const onFailure = Effect.fnUntraced(function* <E>(error: E, license: LicenseCredential["Service"]) {
+    const onFailure = Effect.fnUntraced(function* <E>(
+      error: E,
+      license: LicenseCredential["Service"],
+      endpoint: HttpApiEndpoint.Top
+    ) {
       const refusal = refusalIn(error)
       if (refusal === undefined) return yield* Effect.fail(error)
       const treatment = treatmentOf(refusal)
       if (treatment === "forgetKey") return yield* forgetKey(licenseIds, license.keyHash)
       if (treatment === "plain") return yield* Effect.fail(error)
       const facts = refusal.facts ?? (yield* factsOf(license))
-      const signed = yield* signer.sign(signedErrorOf(refusal, facts, yield* requestedNonce))
+      const signed = yield* signer.sign(signedErrorOf(refusal, facts, yield* requestedNonce(endpoint)))
       noteRefused(yield* RequestContext, refusal)
       return yield* responseOf(signed, refusal)
     })
@@ -55,7 +58,7 @@ export const layer = Layer.effect(
       const { licenseId } = license
       const admission = admissionOf(endpoint, limits)
       const run = handler.pipe(
-        Effect.catch((error) => onFailure(error, license)),
+        Effect.catch((error) => onFailure(error, license, endpoint)),
         Effect.updateContext((context: Context.Context<HttpRouter.Provided>) =>
           Context.add(Context.add(context, LicenseCredential, license), CurrentActor, {
             actor_type: "license",
@@ -100,7 +103,8 @@ const refusalIn = (error: unknown): Refusal | undefined => {
 }
 
 /** The nonce in the request's body, even if the body is otherwise invalid. */
-const requestedNonce = Effect.match(readBody(valuesMaxDefault), {
-  onFailure: () => undefined,
-  onSuccess: (body) => nonceIn(Result.getOrUndefined(parsedOf(body)))
-})
+const requestedNonce = (endpoint: HttpApiEndpoint.Top) =>
+  Effect.match(readBody(endpoint), {
+    onFailure: () => undefined,
+    onSuccess: ({ json }) => nonceIn(Result.getOrUndefined(json))
+  })
