@@ -24,6 +24,8 @@ export class RateLimits extends Context.Service<
      * admitted. A plain function, for callers outside a fiber.
      */
     runtime(call: RuntimeRequest, request: RequestContext, nowMillis: number): Refusal<"RATE_LIMITED"> | undefined
+    /** Counts an activation by license, for operations that only sometimes activate. */
+    activation(licenseId: string): Limited
     /** Counts a management request of an API key or OIDC subject. */
     management(actorId: string): Limited
     /** Counts a trial that is started without a license key, by address. The limit is that of activations. */
@@ -45,6 +47,7 @@ export class RateLimits extends Context.Service<
           const refusal = runtime(request, now, `${licenseId} ${networkOf(request.clientAddress)}`)
           return refusal ?? (isActivation ? activation(request, now, licenseId) : undefined)
         },
+        activation: (licenseId) => countWith((request, now) => activation(request, now, licenseId)),
         management: (actorId) => countWith((request, now) => management(request, now, actorId)),
         trial: countWith((request, now) => trial(request, now, networkOf(request.clientAddress))),
         failure:

@@ -23,7 +23,12 @@ interface Plan {
 }
 
 /** A repetition could find its own first attempt done, and be refused: of a trial as one that the device has used. */
-const once: ReadonlySet<OperationId> = new Set(["deactivateLicense", "checkinFloatingLicense", "startTrial"])
+const once: ReadonlySet<OperationId> = new Set([
+  "deactivateLicense",
+  "deactivateOwnDevice",
+  "checkinFloatingLicense",
+  "startTrial"
+])
 
 /** Refusals that a repetition can heal. A rate limit refuses before anything is done. */
 const healing: ReadonlySet<Code> = new Set(["NOT_READY", "INTERNAL_ERROR", "IDEMPOTENCY_IN_PROGRESS"])

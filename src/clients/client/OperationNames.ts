@@ -6,6 +6,8 @@ export interface OperationNames {
   readonly consumeLicense: readonly ["runtime", "consume"]
   readonly deactivateLicense: readonly ["runtime", "deactivate"]
   readonly issueOfflineLicense: readonly ["runtime", "offline"]
+  readonly listOwnDevices: readonly ["runtime", "listOwnDevices"]
+  readonly deactivateOwnDevice: readonly ["runtime", "deactivateOwnDevice"]
   readonly checkoutFloatingLicense: readonly ["runtime", "checkout"]
   readonly heartbeatFloatingLicense: readonly ["runtime", "heartbeat"]
   readonly checkinFloatingLicense: readonly ["runtime", "checkin"]

@@ -31,6 +31,7 @@ const rules = {
   HEARTBEAT_OVERDUE: again("activation"),
   ACTIVATION_LIMIT_REACHED: rule("ask", "activation"),
   CONTAINER_LIMIT_REACHED: rule("ask", "activation"),
+  SELF_DEACTIVATION_LIMIT_REACHED: rule("warn", "request"),
   FLOATING_LIMIT_REACHED: rule("ask", "seat"),
   FLOATING_NOT_ENABLED: rule("ask", "seat"),
   LEASE_EXPIRED: again("seat"),

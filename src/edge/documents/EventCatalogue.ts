@@ -48,7 +48,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.usage_reset": "The quota or the counted usage of a feature was changed by a request.",
   "license.activated":
     "A device was activated and takes a slot. Another activation of an active device records nothing.",
-  "license.deactivated": "An application released its device's slot.",
+  "license.deactivated": "An application, or the holder of the key, released a device's slot.",
   "license.offline_issued": "An offline envelope was issued.",
   "license.grace_period_started": "A license's expires_at has passed, and its policy's grace period has begun.",
   "license.expired": "A license's access has ended: its expires_at, and the grace period if there is one.",

@@ -91,6 +91,8 @@ export const runtimeActions: { readonly [operation: string]: string } = {
   check: "license.check",
   consume: "usage.consume",
   deactivate: "license.deactivate",
+  listOwnDevices: "license.list_devices",
+  deactivateOwnDevice: "license.deactivate_device",
   offline: "license.issue_offline",
   checkout: "lease.check_out",
   heartbeat: "lease.heartbeat",

@@ -68,6 +68,7 @@ const deviceWithStatus = (device: DeviceRecord, status: DeviceStatus, now: numbe
   ...device,
   status,
   holds_slot: false,
+  ...(device.slot_held_until === undefined ? undefined : { slot_held_until: undefined }),
   updated_at: now
 })
 

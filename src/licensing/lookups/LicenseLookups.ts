@@ -66,6 +66,8 @@ export interface Lookups {
   deviceById(licenseId: string, id: string): Effect.Effect<CachedDevice | undefined>
   /** All active devices, without their leases. */
   activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
+  /** The devices whose slots are held after an instant. */
+  heldSlots(licenseId: string, after: number): Effect.Effect<ReadonlyArray<CachedDevice>>
   /** Containers that hold a slot. */
   activeContainerCount(licenseId: string): Effect.Effect<number>
   /** The devices with a slot that are due before `lapsedBefore`, and the first due instant from `from` on. */
@@ -114,6 +116,13 @@ export class LicenseLookups extends Context.Service<
           SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId}
             AND d.listed_as = ${listStatusOf("active")} AND d.status = 'active'`
         return rows.map(deviceOf)
+      }, Effect.orDie)
+
+      const heldSlots = Effect.fnUntraced(function* (licenseId: string, after: number) {
+        const rows = yield* sql<CachedDeviceRow>`
+          SELECT ${sql.literal(cachedDeviceColumns)} FROM devices d ${sql.literal(joinDeviceLease)}
+          WHERE d.license_id = ${licenseId} AND d.listed_as IN ('either', 'expired') AND d.slot_held_until > ${instant(after)}`
+        return rows.map(cachedDeviceOf)
       }, Effect.orDie)
 
       const activeContainerCount = (licenseId: string) =>
@@ -179,6 +188,7 @@ export class LicenseLookups extends Context.Service<
         countedUsage: usage.request,
         deviceById,
         activeDevices,
+        heldSlots,
         activeContainerCount,
         silentDevices,
         leaseByToken,

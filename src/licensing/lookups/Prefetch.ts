@@ -90,7 +90,8 @@ export const missingPrefetch = (
   if (allNeeds.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
     inSnapshot.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
   }
-  if (allNeeds.some(({ activeContainers }) => activeContainers)) inSnapshot.push(...countContainers(lookups, state))
+  if (allNeeds.some(({ activeContainers }) => activeContainers))
+    inSnapshot.push(...countContainers(lookups, state), ...cacheHeldSlots(lookups, state, now))
   if (!state.heartbeatsReadyAt(now + lookAheadMillis)) inSnapshot.push(cacheSilentDevices(lookups, state, now))
   inSnapshot.push(...cacheLeases(lookups, state, allNeeds, now))
   let resettable = 0
@@ -147,6 +148,17 @@ const countContainers = (lookups: Lookups, state: CommittedState) =>
     : [
         Effect.map(lookups.activeContainerCount(state.license.id), (count) => {
           state.activeContainers = count
+        })
+      ]
+
+/** Caches the devices whose slots are held. Nearly no license has any. */
+const cacheHeldSlots = (lookups: Lookups, state: CommittedState, now: number) =>
+  state.devicesComplete || state.heldSlotsCached || (state.license.slots_held_until ?? 0) <= now
+    ? []
+    : [
+        Effect.map(lookups.heldSlots(state.license.id, now), (devices) => {
+          for (const device of devices) state.cacheDevice(device)
+          state.heldSlotsCached = true
         })
       ]
 

@@ -2,7 +2,7 @@
 import { expiredFeatures } from "../model/FeatureExpiry.ts"
 import type { License } from "../model/License.ts"
 import type { LicenseRecord, LicenseSnapshot, PolicyRecord } from "../model/LicenseRecords.ts"
-import { type Limits, limitNames, limitsOf } from "../model/Limits.ts"
+import { limitsOf, shownLimits } from "../model/Limits.ts"
 import { entitlementVersionAt, statusAt } from "../rules/Lifecycle.ts"
 
 /** Members that the management API does not return. */
@@ -36,11 +36,6 @@ export const presentLicense = (
     entitlement_version: entitlementVersionAt(license, policy, expiredFeatures, now)
   }
 }
-
-const shownLimits = (limits: Limits) =>
-  Object.fromEntries(
-    limitNames.flatMap((name) => (limits[name] === undefined ? [] : [[name, limits[name]]]))
-  ) as unknown as License["limits"]
 
 export const presentSnapshot = ({ assignments, license, policy }: LicenseSnapshot, now: number): License =>
   presentLicense(license, policy, expiredFeatures(assignments, now).length, now)

@@ -1,9 +1,9 @@
 /** The digests of a binding that events and logs may contain. */
 import { redacted } from "../../platform/signing/Digest.ts"
-import type { Binding } from "./Binding.ts"
+import type { DeviceRecord } from "./LicenseRecords.ts"
 
 const identifyingMembers = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
-type Identification = Pick<Binding, (typeof identifyingMembers)[number]>
+type Identification = Pick<DeviceRecord, (typeof identifyingMembers)[number]>
 
 export const digestsOf = (binding: Identification) =>
   Object.fromEntries(

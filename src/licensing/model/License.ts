@@ -18,7 +18,7 @@ export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", 
 export type LicenseStatus = typeof LicenseStatus.Type
 
 /** The limits that hold for a license. */
-const Limits = Schema.Struct({
+export const Limits = Schema.Struct({
   ...licenseLimits,
   max_container_instances: Schema.optionalKey(licenseLimits.max_container_instances),
   max_floating_users: Schema.optionalKey(licenseLimits.max_floating_users)

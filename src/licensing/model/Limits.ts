@@ -1,4 +1,5 @@
 /** The limits of a license: its own, otherwise its policy's. */
+import type { License } from "./License.ts"
 
 export const limitNames = [
   "max_activations",
@@ -35,3 +36,9 @@ export const limitsOf = (own: OwnLimits, policy: Limits): Limits =>
         offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days,
         self_deactivations_per_month: own.self_deactivations_per_month ?? policy.self_deactivations_per_month
       }
+
+/** The limits that are set, as responses show them. */
+export const shownLimits = (limits: Limits) =>
+  Object.fromEntries(
+    limitNames.flatMap((name) => (limits[name] === undefined ? [] : [[name, limits[name]]]))
+  ) as unknown as License["limits"]

@@ -4,8 +4,8 @@ import { Count } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { LicenseType } from "../../vendor/policies/Policy.ts"
-import { DeviceBindingKind } from "./Device.ts"
-import { LicenseStatus } from "./License.ts"
+import { DeviceBindingKind, DeviceStatus } from "./Device.ts"
+import { LicenseStatus, Limits } from "./License.ts"
 
 const FeatureEntitlement = Schema.Struct({
   code: Schema.String,
@@ -35,7 +35,7 @@ const Licensee = Schema.Struct({ name: Schema.String }).annotate({
 })
 
 /** The fields of every signed payload. `kind` prevents the use of one payload as another. */
-const commonOf = <const Kind extends string>(kind: Kind) => ({
+const licenseFactsOf = <const Kind extends string>(kind: Kind) => ({
   kind: Schema.Literal(kind),
   license_id: Schema.String,
   product_id: Schema.String,
@@ -45,11 +45,6 @@ const commonOf = <const Kind extends string>(kind: Kind) => ({
   license_type: LicenseType,
   entitlement_version: Count,
   issued_at: Timestamp,
-  device_id: Schema.String,
-  binding_kind: DeviceBindingKind,
-  binding_hash: Schema.String.annotate({
-    description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
-  }),
   expires_at: Schema.optionalKey(Timestamp),
   access_ends_at: Schema.optionalKey(
     Instant("expires_at and the policy's grace after it: the license is served until then.")
@@ -59,6 +54,16 @@ const commonOf = <const Kind extends string>(kind: Kind) => ({
     Metadata.annotate({ description: "The members of the license's metadata that the policy's show_metadata names." })
   ),
   nonce: Schema.optionalKey(Schema.String.annotate({ description: "The request's nonce, if it had one." }))
+})
+
+/** The fields of the payloads about one device. */
+const commonOf = <const Kind extends string>(kind: Kind) => ({
+  ...licenseFactsOf(kind),
+  device_id: Schema.String,
+  binding_kind: DeviceBindingKind,
+  binding_hash: Schema.String.annotate({
+    description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
+  })
 })
 
 const features = Schema.Array(FeatureEntitlement)
@@ -114,6 +119,45 @@ export const OfflineEntitlementPayload = Schema.Struct({
   offline_expires_at: Instant("Until when the client may work without contacting the service.")
 }).annotate({ identifier: "OfflineEntitlement" })
 
+const OwnDevice = Schema.Struct({
+  id: Schema.String,
+  binding_kind: DeviceBindingKind,
+  status: DeviceStatus,
+  is_activated: Schema.Boolean.annotate({ description: "Whether it has a slot. A floating seat needs none." }),
+  hostname: Schema.optionalKey(Schema.String),
+  os: Schema.optionalKey(Schema.String),
+  pod_name: Schema.optionalKey(Schema.String),
+  first_seen_at: Instant("When the device was first used."),
+  last_seen_at: Instant("When the device was last used."),
+  last_validated_at: Schema.optionalKey(Instant("When the device was last validated.")),
+  offline_expires_at: Schema.optionalKey(Instant("Until when the device may work offline.")),
+  slot_held_until: Schema.optionalKey(
+    Instant("Until when the slot of the deactivated device stays taken, because it may work offline until then.")
+  ),
+  seat_expires_at: Schema.optionalKey(Instant("Until when the device has a floating seat, unless it is extended."))
+}).annotate({
+  identifier: "OwnDevice",
+  description: "A device of the license, without what identifies it elsewhere."
+})
+
+const ownDevicesFacts = {
+  ...licenseFactsOf("devices"),
+  limits: Limits,
+  self_deactivations_remaining: Count.annotate({
+    description: "The devices that may be deactivated by their ids now."
+  })
+}
+
+export const OwnDevicesPayload = Schema.Struct({
+  ...ownDevicesFacts,
+  devices: Schema.Array(OwnDevice).annotate({ description: "A page of the devices." }),
+  next_cursor: Schema.NullOr(Schema.String).annotate({
+    description: "The cursor of the next page; null on the last one."
+  })
+}).annotate({ identifier: "OwnDevices", description: "The devices of the license, the newest first." })
+
+const OwnDevicesFactsPayload = Schema.Struct(ownDevicesFacts)
+
 /** An offline entitlement and its signature, encrypted for the holder of the license key. All in base64, except kid. */
 export const OfflineEnvelopePayload = Schema.Struct({
   kid: Schema.String.annotate({
@@ -134,4 +178,7 @@ export type FloatingCheckout = typeof FloatingCheckoutPayload.Encoded
 export type FloatingLease = typeof FloatingLeasePayload.Encoded
 export type OfflineEntitlement = typeof OfflineEntitlementPayload.Encoded
 export type SealedEnvelope = typeof OfflineEnvelopePayload.Encoded
+export type OwnDevice = typeof OwnDevice.Encoded
+export type OwnDevices = typeof OwnDevicesPayload.Encoded
+export type OwnDevicesFacts = typeof OwnDevicesFactsPayload.Encoded
 export type Eligibility = typeof VersionEligibility.Encoded

@@ -54,6 +54,10 @@ export const lapsedCount = (sql: SqlClient.SqlClient, now: number) => sql`
       AND ${isOverdue(sql, now)}
   ) ELSE 0 END`
 
+/** Whether a lease `e`, stored as live, is live. A borrowed one outlasts the license's access. */
+export const seatIsLive = (sql: SqlClient.SqlClient, now: number) =>
+  sql`(e.expires_at > ${instant(now)} AND (e.borrowed_until > ${instant(now)} OR NOT ${accessHasEnded(sql, now)}))`
+
 /** The device's current status. Without a slot and a seat it is that of `statusUnseated`. */
 export const statusNow = (sql: SqlClient.SqlClient, now: number) => {
   const seatEnds = sql`(SELECT e.expires_at FROM leases e WHERE e.device_id = d.id AND e.status = 'live')`

@@ -1,10 +1,11 @@
 /** Binding devices to a license: activate, validate, check, deactivate (docs/API.md, "Devices"). */
+import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import { isRenamed, namesOf } from "../model/DeviceNames.ts"
 import { boundLoweredTo, dueAfterContact } from "../model/Heartbeat.ts"
 import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Entitlement } from "../model/Payloads.ts"
-import { type LimitCode, refuseFull } from "./ActivationLimits.ts"
+import { heldUntil, type LimitCode, refuseFull } from "./ActivationLimits.ts"
 import {
   type ActiveDeviceCode,
   type AdmissionCode,
@@ -19,7 +20,7 @@ import {
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, licenseEvent, type Needs, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, licenseEvent, type Needs, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { beginTerm } from "./Terms.ts"
 
 /** The minimum interval between writes of a device's `last_seen_at`, so that not every call causes a write. */
@@ -47,34 +48,49 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
       const seen = seenDevice(view, device, command, now, false)
       return accept(seenChanges(view, device, seen), (after) => entitlementOf(after, seen, now, eligibility))
     }
-    const refused = refuseFull(view, command.binding, now)
-    if (refused !== undefined) return refused
-    const due_at = dueAfterContact(view.policy, device ?? {}, now)
-    const activated = boundDevice(device, command, { holds_slot: true, activated_at: now, due_at }, now)
-    const begun = beginTerm(view, now)
-    return accept(
-      {
-        license: {
-          active_device_count: view.license.active_device_count + 1,
-          times_activated: view.license.times_activated + 1,
-          ...boundLoweredTo(view.license, due_at),
-          ...begun?.license,
-          updated_at: now
-        },
-        entitlement: begun !== undefined,
-        assignments: begun?.assignments ?? [],
-        devices: [activated],
-        events: [
-          deviceEvent(view, "license.activated", activated, {
-            ...command.binding.redacted(),
-            binding_kind: activated.binding_kind,
-            status: { old: device?.status ?? null, new: "active" }
-          }),
-          ...(begun === undefined ? [] : [begun.event])
-        ]
+    const activation = newActivation(view, command, device, now)
+    if (isRefused(activation)) return activation
+    return accept(activation.changes, (after) => entitlementOf(after, activation.device, now, eligibility))
+  }
+}
+
+interface DeviceChange {
+  readonly device: DeviceRecord
+  readonly changes: Changes
+}
+
+/** The activation of an admitted device without a slot. A slot that is held for the device is its own. */
+export const newActivation = (
+  view: LicenseView,
+  command: ActivateCommand,
+  before: DeviceRecord | undefined,
+  now: number
+): DeviceChange | Refused<LimitCode> => {
+  const refused = heldUntil(before, now) === undefined ? refuseFull(view, command.binding, now) : undefined
+  if (refused !== undefined) return refused
+  const due_at = dueAfterContact(view.policy, before ?? {}, now)
+  const device = boundDevice(before, command, { holds_slot: true, activated_at: now, due_at }, now)
+  const begun = beginTerm(view, now)
+  const event = deviceEvent(view, "license.activated", device, {
+    ...command.binding.redacted(),
+    binding_kind: device.binding_kind,
+    status: { old: before?.status ?? null, new: "active" }
+  })
+  return {
+    device,
+    changes: {
+      license: {
+        active_device_count: view.license.active_device_count + 1,
+        times_activated: view.license.times_activated + 1,
+        ...boundLoweredTo(view.license, due_at),
+        ...begun?.license,
+        updated_at: now
       },
-      (after) => entitlementOf(after, activated, now, eligibility)
-    )
+      entitlement: begun !== undefined,
+      assignments: begun?.assignments ?? [],
+      devices: [device],
+      events: begun === undefined ? [event] : [event, begun.event]
+    }
   }
 }
 
@@ -85,7 +101,7 @@ export const hasSlot = ({ holds_slot, status }: DeviceRecord): boolean => status
 export const boundDevice = (
   existing: DeviceRecord | undefined,
   { binding, newDeviceId }: ActivateCommand,
-  taken: Pick<DeviceRecord, "holds_slot" | "activated_at" | "due_at">,
+  taken: Pick<DeviceRecord, "holds_slot" | "activated_at" | "due_at" | "slot_held_until">,
   now: number
 ): DeviceRecord => {
   const { kind, key, hash, redacted: _, app_version: __, ...described } = binding
@@ -197,30 +213,55 @@ export const deactivate: Rule<
     if (device.status !== "active" || !device.holds_slot) {
       return reject("DEVICE_STATE_CONFLICT", notActivated(device), { detail: device.status })
     }
-    // With a floating seat the device stays active, and has no activation that could lapse.
-    const holdsSeat = view.liveLeaseOf(device.id) !== undefined
-    const deactivated: DeviceRecord = {
-      ...device,
-      status: holdsSeat ? "active" : "deactivated",
-      holds_slot: false,
-      activated_at: holdsSeat ? undefined : device.activated_at,
-      last_seen_at: now,
-      updated_at: now
-    }
-    return accept(
-      {
-        license: { active_device_count: view.license.active_device_count - 1, updated_at: now },
-        devices: [deactivated],
-        events: [
-          deviceEvent(view, "license.deactivated", deactivated, {
-            ...command.binding.redacted(),
-            binding_kind: device.binding_kind,
-            status: { old: "active", new: deactivated.status }
-          })
-        ]
-      },
-      (after) => deactivationOf(after, deactivated, now)
+    const seen = { ...device, last_seen_at: now }
+    const { changes, device: deactivated } = deactivation(
+      view,
+      seen,
+      { holds: view.policy.hold_offline_slots, digests: command.binding.redacted() },
+      now
     )
+    return accept(changes, (after) => deactivationOf(after, deactivated, now))
+  }
+}
+
+/** The deactivation of a device with a slot. If `holds` is true, its slot stays taken until its offline envelope expires. */
+export const deactivation = (
+  view: LicenseView,
+  device: DeviceRecord,
+  { digests, holds }: { readonly holds: boolean; readonly digests: NewEvent["metadata"] },
+  now: number
+): DeviceChange => {
+  const { active_device_count, slots_held_until = 0 } = view.license
+  const { offline_expires_at = 0 } = device
+  const held = holds && offline_expires_at > now ? offline_expires_at : undefined
+  // With a floating seat the device stays active, and has no activation that could lapse.
+  const holdsSeat = view.liveLeaseOf(device.id) !== undefined
+  const deactivated: DeviceRecord = {
+    ...device,
+    status: holdsSeat ? "active" : "deactivated",
+    holds_slot: false,
+    activated_at: holdsSeat ? undefined : device.activated_at,
+    ...(held === undefined ? undefined : { slot_held_until: held }),
+    updated_at: now
+  }
+  return {
+    device: deactivated,
+    changes: {
+      license: {
+        active_device_count: active_device_count - 1,
+        ...(held !== undefined && held > slots_held_until ? { slots_held_until: held } : undefined),
+        updated_at: now
+      },
+      devices: [deactivated],
+      events: [
+        deviceEvent(view, "license.deactivated", deactivated, {
+          ...digests,
+          binding_kind: device.binding_kind,
+          status: { old: "active", new: deactivated.status },
+          ...(held === undefined ? undefined : { slot_held_until: formatTimestamp(held) })
+        })
+      ]
+    }
   }
 }
 
@@ -232,7 +273,7 @@ const deviceEvent = (
 ) => licenseEvent(event_type, view.license.id, { device_id: device.id, ...metadata })
 
 /** An active device without an activation has a floating seat. */
-const notActivated = ({ status }: DeviceRecord): string =>
+export const notActivated = ({ status }: DeviceRecord): string =>
   status === "active"
     ? "The device has a floating seat and no activation: check the seat in instead."
     : `The device is ${status} and has no activation: it need not be deactivated.`

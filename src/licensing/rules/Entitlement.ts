@@ -10,20 +10,32 @@ import type {
   LeaseRecord,
   LicenseView
 } from "../model/LicenseRecords.ts"
-import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
+import { shownLimits } from "../model/Limits.ts"
+import type {
+  Deactivation,
+  Eligibility,
+  Entitlement,
+  FloatingCheckout,
+  FloatingLease,
+  OwnDevicesFacts
+} from "../model/Payloads.ts"
 import { shownOf } from "./Licensee.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 
 const minuteMillis = 60_000
 
 /** The members are in alphabetical order, as in the canonical form. */
-const commonOf = <const Kind extends string>(view: LicenseView, kind: Kind, device: DeviceRecord, now: number) => {
+const commonOf = <const Kind extends string>(view: LicenseView, kind: Kind, device: DeviceRecord, now: number) => ({
+  ...accessEndOf(view.license, view.policy),
+  binding_hash: device.binding_hash,
+  binding_kind: device.binding_kind,
+  device_id: device.id,
+  ...licenseFactsOf(view, kind, now)
+})
+
+const licenseFactsOf = <const Kind extends string>(view: LicenseView, kind: Kind, now: number) => {
   const { license, policy, productCode } = view
   return {
-    ...accessEndOf(license, policy),
-    binding_hash: device.binding_hash,
-    binding_kind: device.binding_kind,
-    device_id: device.id,
     entitlement_version: entitlementVersionAt(license, policy, view.expiredFeatures(now).length, now),
     ...(license.expires_at === undefined ? undefined : { expires_at: formatTimestamp(license.expires_at) }),
     issued_at: formatTimestamp(now),
@@ -177,6 +189,17 @@ export const entitlementOf = (
 
 export const deactivationOf = (view: LicenseView, device: DeviceRecord, now: number): Deactivation =>
   commonOf(view, "deactivation", device, now)
+
+export const ownDevicesOf = (
+  view: LicenseView,
+  self_deactivations_remaining: number,
+  now: number
+): OwnDevicesFacts => ({
+  ...accessEndOf(view.license, view.policy),
+  ...licenseFactsOf(view, "devices", now),
+  limits: shownLimits(view.limits),
+  self_deactivations_remaining
+})
 
 export const checkoutOf = (
   view: LicenseView,

@@ -98,9 +98,9 @@ export const refuseTaken = (
 
 /** The device with the seat. An existing activation continues. */
 const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
-  const { due_at, holds_slot = false } = existing ?? {}
+  const { due_at, holds_slot = false, slot_held_until } = existing ?? {}
   const activated_at = existing === undefined ? undefined : activationBeside(existing)
-  return boundDevice(existing, command, { holds_slot, activated_at, due_at }, now)
+  return boundDevice(existing, command, { holds_slot, activated_at, due_at, slot_held_until }, now)
 }
 
 const seatedAgain = (device: DeviceRecord, now: number): DeviceRecord => ({

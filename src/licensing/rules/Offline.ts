@@ -5,9 +5,10 @@
  */
 import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { slackMillis } from "../../vendor/policies/Policy.ts"
-import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { OfflineEntitlement } from "../model/Payloads.ts"
-import { runtimeNeeds } from "./Activation.ts"
+import { type ActivateCommand, newActivation, runtimeNeeds } from "./Activation.ts"
+import type { LimitCode } from "./ActivationLimits.ts"
 import {
   type AdmissionCode,
   activeDeviceOnly,
@@ -21,26 +22,41 @@ import { explain } from "./Explanation.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { accessEndsAt } from "./Lifecycle.ts"
 
+export interface OfflineCommand extends RuntimeCommand {
+  /** Present if a device that is not active is activated, by the rules of `activate`. */
+  readonly activation?: Pick<ActivateCommand, "newDeviceId"> | undefined
+}
+
 export const issueOffline: Rule<
-  RuntimeCommand,
+  OfflineCommand,
   OfflineEntitlement,
-  AdmissionCode | "OFFLINE_NOT_ALLOWED" | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"
+  AdmissionCode | LimitCode | "OFFLINE_NOT_ALLOWED" | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"
 > = {
   name: "offline",
   explain,
-  needs: runtimeNeeds,
+  needs: (command) => ({ ...runtimeNeeds(command), activeContainers: command.activation !== undefined }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now, refuseOffline)
     if (isRefused(admitted)) return admitted
-    const device = activatedDevice(view, admitted.device, now)
+    const found = admitted.device
+    const activation =
+      command.activation !== undefined && (found === undefined || !isActivated(view, found, now))
+        ? newActivation(view, { ...command, ...command.activation }, found, now)
+        : undefined
+    if (activation !== undefined && isRefused(activation)) return activation
+    const device = activation?.device ?? activatedDevice(view, found, now)
     if (isRefused(device)) return device
-    const offlineEnd = offlineEndsAt(view, now)
+    // The term of a license may begin with the activation.
+    const offlineEnd = offlineEndsAt(view, activation?.changes.license, now)
     const kept = keptUntil(device, offlineEnd)
     const offline = { offline_expires_at: formatTimestamp(offlineEnd), binding_kind: device.binding_kind }
     return accept(
       {
-        ...(view.policy.require_heartbeat ? { devices: [kept] } : { seen: kept }),
+        ...activation?.changes,
+        // A held slot depends on the end, so it is fenced.
+        devices: [kept],
         events: [
+          ...(activation?.changes.events ?? []),
           licenseEvent("license.offline_issued", view.license.id, {
             device_id: device.id,
             ...command.binding.redacted(),
@@ -74,8 +90,11 @@ const refuseSeatHolder = reject(
 )
 
 /** The end of offline use: after the license's days, but not after the end of access. */
-const offlineEndsAt = ({ license, limits, policy }: LicenseView, now: number): number =>
-  Math.min(now + limits.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
+const offlineEndsAt = ({ license, limits, policy }: LicenseView, changes: Changes["license"], now: number): number =>
+  Math.min(
+    now + limits.offline_grace_days * dayMillis,
+    accessEndsAt({ ...license, ...changes }, policy) ?? Number.POSITIVE_INFINITY
+  )
 
 /** The device keeps its slot until the envelope expires. */
 const keptUntil = (device: DeviceRecord, offlineEnd: number): DeviceRecord => {

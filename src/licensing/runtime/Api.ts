@@ -1,4 +1,5 @@
 /** The operations that licensed applications call, with their license key. Every response is signed. */
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, OpenApi } from "effect/http-api"
 import { Signed } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
@@ -9,10 +10,19 @@ import {
   FloatingCheckoutPayload,
   FloatingLeasePayload,
   OfflineEnvelopePayload,
+  OwnDevicesPayload,
   TrialPayload
 } from "../model/Payloads.ts"
 import { IsActivation, operation, RuntimeAuthorization } from "./credentials/RuntimeAuthorization.ts"
-import { BindingRequest, ConsumeRequest, LeaseRequest, TrialRequest } from "./RuntimeRequests.ts"
+import {
+  BindingRequest,
+  ConsumeRequest,
+  LeaseRequest,
+  OfflineRequest,
+  OwnDeviceRequest,
+  OwnDevicesQuery,
+  TrialRequest
+} from "./RuntimeRequests.ts"
 
 const accessRefusals = [
   "PRODUCT_MISMATCH",
@@ -145,15 +155,53 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       })
     ),
     HttpApiEndpoint.post("offline", "/license/offline", {
-      payload: BindingRequest,
+      payload: OfflineRequest,
       success: Signed(OfflineEnvelopePayload),
-      error: failures(...admissionRefusals, "OFFLINE_NOT_ALLOWED", "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
+      error: failures(
+        ...admissionRefusals,
+        "OFFLINE_NOT_ALLOWED",
+        "DEVICE_NOT_FOUND",
+        "DEVICE_NOT_ACTIVE",
+        "ACTIVATION_LIMIT_REACHED",
+        "CONTAINER_LIMIT_REACHED"
+      )
     }).annotateMerge(
       operation({
         id: "issueOfflineLicense",
         summary: "Issue an offline entitlement",
         description:
-          "For an activated device. Only the license key decrypts the envelope. The payload in it is signed, too, and must be verified."
+          "For an activated device; with activate: true the device is activated if it is not. Only the license key decrypts the envelope. The payload in it is signed, too, and must be verified."
+      })
+    ),
+    HttpApiEndpoint.get("listOwnDevices", "/license/devices", {
+      query: OwnDevicesQuery,
+      success: Signed(OwnDevicesPayload),
+      error: failures("PRODUCT_MISMATCH", "LICENSE_REVOKED")
+    }).annotateMerge(
+      operation({
+        id: "listOwnDevices",
+        summary: "List the license's devices by its key",
+        description: "Names, times and states, the newest first, without addresses and fingerprints."
+      })
+    ),
+    HttpApiEndpoint.post("deactivateOwnDevice", "/license/devices/:device_id/deactivate", {
+      params: { device_id: Schema.String },
+      payload: OwnDeviceRequest,
+      success: Signed(DeactivationPayload),
+      error: failures(
+        "PRODUCT_MISMATCH",
+        "LICENSE_REVOKED",
+        "DEVICE_BLACKLISTED",
+        "DEVICE_NOT_FOUND",
+        "DEVICE_STATE_CONFLICT",
+        "SELF_DEACTIVATION_LIMIT_REACHED"
+      )
+    }).annotateMerge(
+      operation({
+        id: "deactivateOwnDevice",
+        summary: "Deactivate another device of the license",
+        description:
+          "For a lost device. At most self_deactivations_per_month in any 30 days. The slot of a device with a valid offline envelope stays taken until the envelope expires."
       })
     ),
     HttpApiEndpoint.post("checkout", "/license/floating/checkout", {

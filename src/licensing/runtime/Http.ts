@@ -19,6 +19,9 @@ export const RuntimeHttp = operationGroup(
       consume: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.consume(license, payload)),
       deactivate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.deactivate(license, payload)),
       offline: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.offline(license, payload)),
+      listOwnDevices: ({ query }) => Effect.flatMap(LicenseCredential, (license) => runtime.ownDevices(license, query)),
+      deactivateOwnDevice: ({ params, payload }) =>
+        Effect.flatMap(LicenseCredential, (license) => runtime.deactivateOwn(license, { ...payload, ...params })),
       checkout: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkout(license, payload)),
       heartbeat: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.heartbeat(license, payload)),
       trial: ({ payload }) => trials.start(payload),

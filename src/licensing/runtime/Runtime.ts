@@ -4,6 +4,7 @@
  */
 import { Context, Effect, identity, Layer } from "effect"
 import type { HttpServerResponse } from "effect/http"
+import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
@@ -14,12 +15,13 @@ import type { Rule } from "../rules/LicenseCommand.ts"
 import { unknownKey } from "./credentials/RuntimeAuthorization.ts"
 import { responseOf } from "./credentials/RuntimeProtocol.ts"
 import { OfflineEnvelope } from "./OfflineEnvelope.ts"
+import { makeOwnDevices } from "./OwnDeviceList.ts"
 import { type Credential, makeOperations, type Operation } from "./RuntimeOperations.ts"
 import type { RuntimeRequest } from "./RuntimeRequests.ts"
 
 type Response<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
-  Refusal<Exclude<C, "NOT_FOUND">> | Refusal<"LICENSE_KEY_INVALID" | "NOT_READY" | "VALIDATION_ERROR">
+  Refusal<Exclude<C, "NOT_FOUND">> | Refusal<"LICENSE_KEY_INVALID" | "NOT_READY" | "RATE_LIMITED" | "VALIDATION_ERROR">
 >
 type Operations = Effect.Success<typeof makeOperations>
 type OperationMethod<O> = O extends {
@@ -39,6 +41,7 @@ export class Runtime extends Context.Service<
       const actors = yield* LicenseActors
       const signer = yield* Signer
       const envelope = yield* OfflineEnvelope
+      const limits = yield* RateLimits
 
       const respond = (signing: PendingSignature) =>
         Effect.flatMap(awaitSignature(signing), (signed) => responseOf(signed))
@@ -65,16 +68,27 @@ export class Runtime extends Context.Service<
           })
       }
 
-      const { offline, ...others } = yield* makeOperations
+      const { offline, ownDevices, ...others } = yield* makeOperations
+      const listDevices = yield* makeOwnDevices
+      const listOwn = methodOf(ownDevices, ({ licenseId }, command, { cursor, limit, nonce }) =>
+        actors.askWith(licenseId, ownDevices.rule, command, identity, (facts) =>
+          Effect.flatMap(listDevices(licenseId, { ...(cursor && { cursor }), ...(limit && { limit }) }), (listed) =>
+            respond(signer.begin(payloadOf({ ...facts, ...listed }, nonce)))
+          )
+        )
+      )
       const issueOffline = methodOf(offline, (credential, command, { nonce }) => {
         // The request's nonce is part of the payload: the envelope's `nonce` is that of the encryption.
         const seal = (payload: object) =>
           Effect.flatMap(envelope.seal(credential.licenseKey(), payloadOf(payload, nonce)), (sealed) =>
             respond(signer.begin(sealed))
           )
-        return actors.askWith(credential.licenseId, offline.rule, command, identity, seal)
+        const answer = actors.askWith(credential.licenseId, offline.rule, command, identity, seal)
+        return command.activation === undefined
+          ? answer
+          : Effect.andThen(limits.activation(credential.licenseId), answer)
       })
-      const { activate, validate, check, consume, deactivate, checkout, heartbeat, checkin } = others
+      const { activate, validate, check, consume, deactivate, checkout, heartbeat, checkin, deactivateOwn } = others
       return Runtime.of({
         activate: methodOf(activate),
         validate: methodOf(validate),
@@ -84,7 +98,12 @@ export class Runtime extends Context.Service<
         offline: issueOffline,
         checkout: methodOf(checkout),
         heartbeat: methodOf(heartbeat),
-        checkin: methodOf(checkin)
+        checkin: methodOf(checkin),
+        ownDevices: listOwn,
+        // Rare, so it is not handed over to the license's owner.
+        deactivateOwn: methodOf(deactivateOwn, ({ licenseId }, command, request) =>
+          actors.askWith(licenseId, deactivateOwn.rule, command, beginWith(request), respond)
+        )
       })
     })
   ).pipe(Layer.provide(OfflineEnvelope.layer))
@@ -92,7 +111,7 @@ export class Runtime extends Context.Service<
 
 type ActorResponse<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
-  Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">
+  Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY" | "RATE_LIMITED">
 >
 
 /** The key of a deleted license is unknown, so NOT_FOUND becomes LICENSE_KEY_INVALID. */

@@ -12,10 +12,18 @@ import type { KeyedCommand, RuntimeCommand } from "../rules/Admission.ts"
 import { consume } from "../rules/Consumption.ts"
 import * as Floating from "../rules/Floating.ts"
 import type { Rule } from "../rules/LicenseCommand.ts"
-import { issueOffline } from "../rules/Offline.ts"
+import { issueOffline, type OfflineCommand } from "../rules/Offline.ts"
+import { deactivateOwn, listOwnDevices } from "../rules/OwnDevices.ts"
 import { bindingOf } from "./Bindings.ts"
 import type { LicenseCredential } from "./credentials/RuntimeAuthorization.ts"
-import type { BindingRequest, ConsumeRequest, LeaseRequest } from "./RuntimeRequests.ts"
+import type {
+  BindingRequest,
+  ConsumeRequest,
+  LeaseRequest,
+  OfflineRequest,
+  OwnDeviceRequest,
+  OwnDevicesQuery
+} from "./RuntimeRequests.ts"
 import { Validations } from "./Validations.ts"
 
 export type Credential = LicenseCredential["Service"]
@@ -67,13 +75,35 @@ export const makeOperations = Effect.gen(function* () {
       }
     },
     deactivate: bindingOperation(Activation.deactivate),
-    offline: bindingOperation(issueOffline),
+    offline: {
+      rule: issueOffline,
+      commandOf: (credential: Credential, request: OfflineRequest, context: RequestContext) =>
+        withBinding(
+          credential,
+          request,
+          context,
+          (command): Prepared<OfflineCommand> =>
+            request.activate === true
+              ? Effect.map(ids.make("device"), (newDeviceId) => ({ ...command, activation: { newDeviceId } }))
+              : Effect.succeed(command)
+        )
+    },
     checkout: {
       rule: Floating.checkout,
       commandOf: (credential: Credential, request: BindingRequest, context: RequestContext) =>
         withBinding(credential, request, context, (command) =>
           Effect.map(newLease, (lease) => ({ ...command, ...lease }))
         )
+    },
+    ownDevices: {
+      rule: listOwnDevices,
+      commandOf: ({ keyHash }: Credential, { product_code }: OwnDevicesQuery) =>
+        Effect.succeed({ keyHash, productCode: product_code })
+    },
+    deactivateOwn: {
+      rule: deactivateOwn,
+      commandOf: ({ keyHash }: Credential, { device_id, product_code }: OwnDeviceRequest) =>
+        Effect.succeed({ keyHash, productCode: product_code, deviceId: device_id })
     },
     heartbeat: leaseOperation(Floating.heartbeat),
     checkin: leaseOperation(Floating.checkin)

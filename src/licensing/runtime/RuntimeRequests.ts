@@ -1,6 +1,7 @@
 /** The request bodies of the runtime operations. */
 import { Schema } from "effect"
 import { PositiveCount } from "../../contract/api/Int64.ts"
+import { pageQuery } from "../../contract/api/Paging.ts"
 import { isMinCharacters, noncePattern, Text } from "../../contract/api/Text.ts"
 
 const optionalText = (length: number) => Schema.optionalKey(Text(length).check(isMinCharacters(1)))
@@ -50,6 +51,21 @@ export const BindingRequest = Schema.Struct(binding).annotate({
     "Identifies the machine by its fingerprint, or the container instance by at least one of cluster_id, namespace, pod_name and container_id."
 })
 export type BindingRequest = typeof BindingRequest.Type
+
+export const OfflineRequest = Schema.Struct({
+  ...binding,
+  activate: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Whether a device that is not active is activated first.", default: false })
+  )
+}).annotate({ identifier: "OfflineRequest" })
+export type OfflineRequest = typeof OfflineRequest.Type
+
+export const OwnDeviceRequest = Schema.Struct(common).annotate({ identifier: "OwnDeviceRequest" })
+/** With the id in the path. */
+export type OwnDeviceRequest = typeof OwnDeviceRequest.Type & { readonly device_id: string }
+
+export const OwnDevicesQuery = Schema.Struct({ ...pageQuery, ...common })
+export type OwnDevicesQuery = typeof OwnDevicesQuery.Type
 
 export const TrialRequest = Schema.Struct({
   nonce: common.nonce,

@@ -69,6 +69,8 @@ export class CommittedState {
   devicesComplete: boolean
   /** From this instant on, an uncached activation may have lapsed without a validation. */
   silentFrom: number
+  /** Whether all devices with held slots are cached. */
+  heldSlotsCached = false
   /** Containers with a slot, cached or not; undefined until counted. */
   activeContainers: number | undefined
   /** Leases whose stored status is live: at least those of all cached devices. */
@@ -223,6 +225,7 @@ export class CommittedState {
       if (this.leases.ofDevice(device.id) !== undefined) continue
       this.devices.delete(key)
       this.deviceKeys.delete(device.id)
+      if (device.slot_held_until !== undefined) this.heldSlotsCached = false
       this.heartbeats.drop(key)
       this.devicesComplete = false
       this.silentFrom = Math.min(this.silentFrom, mayLapseAt(device, this.policy))

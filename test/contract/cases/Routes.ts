@@ -11,6 +11,8 @@ export const routes: { readonly [route: string]: string } = {
   "POST /api/v1/license/consume": "license",
   "POST /api/v1/license/deactivate": "license",
   "POST /api/v1/license/offline": "license",
+  "GET /api/v1/license/devices": "license",
+  "POST /api/v1/license/devices/{device_id}/deactivate": "license",
   "POST /api/v1/license/floating/checkout": "license",
   "POST /api/v1/license/floating/heartbeat": "license",
   "POST /api/v1/license/floating/checkin": "license",

@@ -100,7 +100,7 @@ it.effect("Messages between nodes have the shapes of their version", () =>
         SecureRandom.make((size) => new Uint8Array(size))
       )
     )
-    const { offline: _, ...handedOver } = operations
+    const { deactivateOwn: _, offline: __, ownDevices: ___, ...handedOver } = operations
     const credential = { licenseId: "l", keyHash: "h" } as Credential
     const context = { requestId: "r", clientAddress: "i" }
     const commands = yield* Effect.all(

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
-import { check } from "../../../src/licensing/rules/Activation.ts"
+import { activate, check } from "../../../src/licensing/rules/Activation.ts"
 import { issueOffline } from "../../../src/licensing/rules/Offline.ts"
 import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import { allowed, refusedWith } from "../../support/rules/LicenseRules.ts"
@@ -22,7 +22,7 @@ describe("offline", () => {
     assert.strictEqual(binding_kind, "hardware")
     assert.strictEqual(binding_hash, sha256Hex("machine"))
     assert.deepStrictEqual(changes, {
-      seen: { ...device, offline_expires_at: noon + 3 * day, due_at: noon + 3 * day + 30 * second },
+      devices: [{ ...device, offline_expires_at: noon + 3 * day, due_at: noon + 3 * day + 30 * second }],
       events: [
         {
           event_type: "license.offline_issued",
@@ -56,6 +56,35 @@ describe("offline", () => {
     const policy = { allow_offline_activation: false }
     refusedWith("OFFLINE_NOT_ALLOWED", rowsOf({ policy, versions: { "1.0": noon } }), issueOffline, requestOf(gone))
     refusedWith("VERSION_UNKNOWN", rowsOf({ versions: { "1.0": noon } }), issueOffline, requestOf(gone))
+  })
+
+  it("activates a device that is not active if the request says so, by the limits of an activation", () => {
+    const command = { ...requestOf(machine), activation: { newDeviceId: "dev_new" } }
+    for (const devices of [
+      [],
+      [deviceOf(machine, { status: "deactivated" })],
+      [deviceOf(machine, { holds_slot: false })]
+    ]) {
+      const rows = rowsOf({ devices, license: { term_days: 3, expires_at: undefined } })
+      const { after, changes, reply } = allowed(rows, issueOffline, command)
+      const activated = allowed(rows, activate, { ...requestOf(machine), newDeviceId: "dev_new" })
+      const [kept] = after.devices
+      assert.deepInclude(kept, { status: "active", holds_slot: true, offline_expires_at: noon + 3 * day })
+      assert.deepStrictEqual(after.license, activated.after.license)
+      assert.deepStrictEqual(
+        changes.events?.map(({ event_type }) => event_type),
+        [...(activated.changes.events ?? []).map(({ event_type }) => event_type), "license.offline_issued"]
+      )
+      assert.strictEqual(reply.offline_expires_at, formatTimestamp(noon + 3 * day))
+    }
+    const full = rowsOf({ devices: [deviceOf(hardware("other"))], policy: { max_activations: 1 } })
+    const { changes } = refusedWith("ACTIVATION_LIMIT_REACHED", full, issueOffline, command)
+    assert.deepStrictEqual(
+      changes.events?.map(({ event_type }) => event_type),
+      ["license.activation_limit_reached"]
+    )
+    const again = allowed(rowsOf({ devices: [device], policy: { max_activations: 1 } }), issueOffline, command)
+    assert.strictEqual(again.after.license.times_activated, 0)
   })
 
   it("needs an activation that stands", () => {

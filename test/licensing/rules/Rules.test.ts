@@ -48,7 +48,9 @@ const versionAt = ({ assignments, license, policy }: Rows, now: number) =>
   entitlementVersionAt(license, policy, expiredFeatures(assignments, now).length, now)
 
 /** What an entitlement version stands for, of all that commands change. */
-const entitling = ({ license, assignments }: Rows) => ({
+const entitling = ({ assignments, license, policy }: Rows) => ({
+  licensee: policy.show_licensee ? license.customer_name : undefined,
+  metadata: policy.show_metadata.map((name) => license.metadata[name]),
   status: license.status,
   expires_at: license.expires_at,
   maintenance_expires_at: license.maintenance_expires_at,

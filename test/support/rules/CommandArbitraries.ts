@@ -25,6 +25,7 @@ import {
 import type { Rule } from "../../../src/licensing/rules/LicenseCommand.ts"
 import { reinstate, revoke, suspend } from "../../../src/licensing/rules/Lifecycle.ts"
 import { issueOffline } from "../../../src/licensing/rules/Offline.ts"
+import { deactivateOwn } from "../../../src/licensing/rules/OwnDevices.ts"
 import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import { bindings, featureCodes, formerToken, mostly } from "./LicenseArbitraries.ts"
 import { activationOf, day, deviceOf, frozen, keyHash, leaseOf, minute, noon, second } from "./Licenses.ts"
@@ -238,6 +239,16 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(6, consume, consumptions),
   steps(3, deactivate, requests),
   steps(3, issueOffline, requests),
+  steps(
+    3,
+    issueOffline,
+    activations.map(({ newDeviceId, ...command }) => ({ ...command, activation: { newDeviceId } }))
+  ),
+  steps(
+    3,
+    deactivateOwn,
+    deviceCommands(bindings).map(({ device_id }) => ({ keyHash, deviceId: device_id }))
+  ),
   steps(6, checkout, checkouts(requests)),
   steps(3, ofHeldLease(heartbeat), holding(bindings)),
   steps(3, ofHeldLease(checkin), holding(bindings)),

@@ -102,6 +102,13 @@ export const giveBack = Effect.fnUntraced(function* ({ license, licenseKey }: Is
   yield* record("checkinFloatingLicense", { authorization, body: { lease_token } })
   yield* send("activateLicense", { authorization, body: laptop })
   yield* record("deactivateLicense", { authorization, body: { fingerprint: laptop.fingerprint } })
+  yield* record("listOwnDevices", { authorization, query: { limit: "20" } })
+  const lost = yield* send<{ readonly device_id: string }>("activateLicense", { authorization, body: laptop })
+  yield* record("deactivateOwnDevice", {
+    authorization,
+    params: { device_id: lost.device_id },
+    body: { nonce: "nonce-of-deactivate" }
+  })
   yield* refuse("DEVICE_NOT_FOUND", "validateLicense", { authorization, body: { fingerprint: "unknown" } })
   yield* refuse("VALIDATION_ERROR", "activateLicense", { authorization, body: {} })
 })
