@@ -60,7 +60,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       sql<License & { readonly metadata: never; readonly kept: never }>`
         SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, starts_at AS starts, expires_at AS expires,
           maintenance_expires_at AS maintenance, term_days AS term, kept_counts AS kept, max_activations, max_container_instances,
-          max_floating_users, max_transfers, offline_grace_days, customer_id, customer_email, customer_name, metadata,
+          max_floating_users, max_transfers, offline_grace_days, self_deactivations_per_month, self_deactivated_at AS returned, customer_id, customer_email, customer_name, metadata,
           active_device_count AS active, times_activated AS activations, times_transferred AS transfers,
           total_consumptions AS total, not_due_before AS floor, entitlement_counter AS version,
           activation_limit_recorded_at AS limited
@@ -68,7 +68,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       sql<Owned<Device>>`
         SELECT license_id AS license, binding_kind || ':' || binding_key AS key, id, binding_kind AS kind, status,
           holds_slot AS slot, activated_at AS activated, last_validated_at AS validated, due_at AS due,
-          offline_expires_at AS offline FROM devices ORDER BY id`,
+          offline_expires_at AS offline, slot_held_until AS held FROM devices ORDER BY id`,
       sql<Owned<Lease>>`
         SELECT license_id AS license, encode(token_hash, 'hex') AS key, id, device_id AS device, status, expires_at AS ends
         FROM leases ORDER BY id`,
@@ -110,7 +110,7 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       sql<Omit<Policy, "features">>`
         SELECT id, license_type, max_activations, max_floating_users, max_container_instances, floating_timeout_minutes,
           grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days,
-          allow_vm, allow_container, max_transfers, allow_transfer, duration_days, maintenance_days,
+          allow_vm, allow_container, max_transfers, allow_transfer, self_deactivations_per_month, hold_offline_slots, show_licensee, duration_days, maintenance_days,
           duration_starts, not_due_before AS floor, entitlement_counter AS version FROM policies
         WHERE product_id = 'prod_own' ORDER BY id`,
       sql<Omit<PolicyFeature, "metadata"> & { readonly policy: string; readonly id: string; readonly metadata: never }>`

@@ -74,6 +74,7 @@ export const common = ({ license, policy, now }: Situation, device_id: string) =
   status: statusAt(license, policy, now),
   entitlement_version: publishedVersion(license, policy, now),
   device_id,
+  licensee: policy.show_licensee && license.customer_name !== null ? { name: license.customer_name } : undefined,
   expires_at: text(license.expires),
   access_ends_at: license.expires === null ? undefined : formatTimestamp(accessEnd(license, policy))
 })

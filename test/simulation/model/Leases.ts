@@ -37,7 +37,8 @@ export const checkout = (situation: Situation, command: CheckoutCommand): Answer
     activated: known?.slot || known?.status === "expired" ? known.activated : null,
     validated: known?.validated ?? null,
     due: known?.due ?? null,
-    offline: known?.offline ?? null
+    offline: known?.offline ?? null,
+    held: known?.held ?? null
   }
   const superseded =
     held === undefined ? license.leases : replaced(license.leases, held[0], { ...held[1], status: "superseded" })

@@ -15,6 +15,7 @@ export interface Limits {
   readonly max_floating_users: number | null
   readonly max_transfers: number
   readonly offline_grace_days: number
+  readonly self_deactivations_per_month: number
 }
 
 /** Null = the policy's. */
@@ -26,7 +27,8 @@ export const limitsFor = (own: OwnLimits, policy: Policy): Limits => ({
   max_container_instances: own.max_container_instances ?? policy.max_container_instances,
   max_floating_users: own.max_floating_users ?? policy.max_floating_users,
   max_transfers: own.max_transfers ?? policy.max_transfers,
-  offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days
+  offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days,
+  self_deactivations_per_month: own.self_deactivations_per_month ?? policy.self_deactivations_per_month
 })
 
 /** The days of a policy's term; those of a perpetual license are the days of its maintenance. */

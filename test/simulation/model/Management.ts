@@ -128,7 +128,7 @@ const allReset = (license: License): License => ({
   devices: new Map(
     Array.from(license.devices, ([key, device]) => [
       key,
-      resettable.includes(device.status) ? { ...device, status: "reset", slot: false } : device
+      resettable.includes(device.status) ? { ...device, status: "reset", slot: false, held: null } : device
     ])
   )
 })
@@ -184,7 +184,7 @@ const deviceAction =
     if (to === "unchanged") return accepted(license, { id: device_id, status: device.status })
     const lease = liveLeaseOf(license, device_id)
     const freed = lease === undefined ? license : endLease(license, lease[0], leaseStatus, "deactivated")
-    const moved: Device = { ...device, status: to, slot: false }
+    const moved: Device = { ...device, status: to, slot: false, held: null }
     const active = device.slot ? license.active - 1 : license.active
     const after = { ...freed, active, devices: replaced(freed.devices, key, moved) }
     return accepted(after, { id: device_id, status: to }, event)
@@ -217,6 +217,7 @@ const recorded = [
   "max_floating_users",
   "max_transfers",
   "offline_grace_days",
+  "self_deactivations_per_month",
   "metadata"
 ] as const
 
@@ -235,6 +236,7 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
     max_floating_users: given(command.max_floating_users, license.max_floating_users),
     max_transfers: given(command.max_transfers, license.max_transfers),
     offline_grace_days: given(command.offline_grace_days, license.offline_grace_days),
+    self_deactivations_per_month: given(command.self_deactivations_per_month, license.self_deactivations_per_month),
     term: isDated ? null : license.term,
     metadata: command.metadata === undefined ? license.metadata : canonicalize(command.metadata)
   }
@@ -250,7 +252,8 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   const floor = isRefused ? servedAgain(license, policy, edited.starts, now) : license.floor
   const assignments = isDated ? featuresFrom(license, Math.max(now, edited.starts ?? now)) : license.assignments
   const moved: License = { ...edited, assignments, floor, status: isRevived ? "active" : edited.status }
-  const isShown = edited.expires !== license.expires || edited.maintenance !== license.maintenance
+  const isRenamed = policy.show_licensee && edited.customer_name !== license.customer_name
+  const isShown = isRenamed || edited.expires !== license.expires || edited.maintenance !== license.maintenance
   const after = isShown ? raised(moved) : moved
   return accepted(after, shown(situation, after), "license.updated")
 }

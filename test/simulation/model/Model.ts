@@ -1,7 +1,10 @@
 /** The simulator's license and how time changes it, written from docs/API.md and docs/STATES.md, not from the rules. */
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
+import type { Device, Lease } from "./Devices.ts"
 import type { OwnLimits } from "./Limits.ts"
 import type { PolicyFeature } from "./Moves.ts"
+
+export type { Device, Lease } from "./Devices.ts"
 
 export interface Policy {
   readonly id: string
@@ -19,6 +22,9 @@ export interface Policy {
   readonly allow_container: boolean
   readonly max_transfers: number
   readonly allow_transfer: boolean
+  readonly self_deactivations_per_month: number
+  readonly hold_offline_slots: boolean
+  readonly show_licensee: boolean
   readonly duration_days: number | null
   readonly maintenance_days: number | null
   readonly duration_starts: string
@@ -37,26 +43,6 @@ export interface Catalog {
   readonly features: ReadonlyMap<string, string>
   /** Release instants of the product's versions. */
   readonly versions: ReadonlyMap<string, number>
-}
-
-export interface Device {
-  readonly id: string
-  readonly kind: "hardware" | "container"
-  readonly status: string
-  readonly slot: boolean
-  readonly activated: number | null
-  readonly validated: number | null
-  /** Until when the device was promised its slot. */
-  readonly due: number | null
-  /** When its latest offline envelope expires. */
-  readonly offline: number | null
-}
-
-export interface Lease {
-  readonly id: string
-  readonly device: string
-  readonly status: string
-  readonly ends: number
 }
 
 export interface Assignment {
@@ -100,6 +86,8 @@ export interface License extends OwnLimits {
   readonly version: number
   /** When a reached limit of activations was last recorded. */
   readonly limited: number | null
+  /** When the holder of the key deactivated devices by their ids; null = never. */
+  readonly returned: ReadonlyArray<number> | null
   /** By kind and key of the binding. */
   readonly devices: ReadonlyMap<string, Device>
   /** By the digest of the token. */

@@ -4,6 +4,8 @@ import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import type { ActivateCommand } from "../../../src/licensing/rules/Activation.ts"
 import type { RuntimeCommand } from "../../../src/licensing/rules/Admission.ts"
 import type { ConsumeCommand } from "../../../src/licensing/rules/Consumption.ts"
+import type { OfflineCommand } from "../../../src/licensing/rules/Offline.ts"
+import type { OwnDeviceCommand } from "../../../src/licensing/rules/OwnDevices.ts"
 import {
   accepted,
   admission,
@@ -22,8 +24,8 @@ import {
   accessEnd,
   type Device,
   dayMillis,
+  deviceById,
   featureEnd,
-  type License,
   liveLeaseOf,
   minuteMillis,
   promise,
@@ -31,27 +33,38 @@ import {
   type Situation
 } from "./Model.ts"
 
-const slots = ({ devices }: License, kind?: Device["kind"]): number =>
-  Array.from(devices.values()).filter((device) => device.slot && (kind === undefined || device.kind === kind)).length
+const isTaken = ({ held, slot }: Device, now: number): boolean => slot || (held !== null && now < held)
 
-const fullFor = ({ license, policy }: Situation, { binding }: RuntimeCommand): Code | undefined => {
+const slots = ({ license, now }: Situation, kind?: Device["kind"]): number =>
+  Array.from(license.devices.values()).filter(
+    (device) => isTaken(device, now) && (kind === undefined || device.kind === kind)
+  ).length
+
+const fullFor = (situation: Situation, { binding }: RuntimeCommand): Code | undefined => {
+  const { license, policy } = situation
   const { max_activations, max_container_instances } = limitsFor(license, policy)
   const isApart = max_container_instances !== null
   if (isApart && binding.is_container) {
-    const isFull = max_container_instances > 0 && slots(license, "container") >= max_container_instances
+    const isFull = max_container_instances > 0 && slots(situation, "container") >= max_container_instances
     return isFull ? "CONTAINER_LIMIT_REACHED" : undefined
   }
-  const used = slots(license, isApart ? "hardware" : undefined)
+  const used = slots(situation, isApart ? "hardware" : undefined)
   return max_activations > 0 && used >= max_activations ? "ACTIVATION_LIMIT_REACHED" : undefined
 }
 
 export const activate = (situation: Situation, command: ActivateCommand): Answer => {
   const code = admission(situation, command)
   if (code !== undefined) return refused(situation, code)
+  const known = deviceOf(situation, command)
+  return known?.status === "active" && known.slot
+    ? accepted(situation.license, entitlement(situation, known.id))
+    : activated(situation, command)
+}
+
+const activated = (situation: Situation, command: ActivateCommand): Answer => {
   const { license, policy, now } = situation
   const known = deviceOf(situation, command)
-  if (known?.status === "active" && known.slot) return accepted(license, entitlement(situation, known.id))
-  const full = fullFor(situation, command)
+  const full = known !== undefined && isTaken(known, now) ? undefined : fullFor(situation, command)
   if (full !== undefined) return refusedByLimit(situation, full)
   const device: Device = {
     id: known?.id ?? command.newDeviceId,
@@ -61,7 +74,8 @@ export const activate = (situation: Situation, command: ActivateCommand): Answer
     activated: now,
     validated: known?.validated ?? null,
     due: promise(policy, known?.offline ?? null, now),
-    offline: known?.offline ?? null
+    offline: known?.offline ?? null,
+    held: null
   }
   const { left, used } = begun(situation)
   const after = {
@@ -97,7 +111,6 @@ export const check = (situation: Situation, command: RuntimeCommand): Answer => 
 }
 
 export const deactivate = (situation: Situation, command: RuntimeCommand): Answer => {
-  const { license } = situation
   const device = deviceOf(situation, command)
   const code = standing(situation, command)
   if (code === "LICENSE_KEY_INVALID" || code === "PRODUCT_MISMATCH" || code === "LICENSE_REVOKED")
@@ -105,22 +118,57 @@ export const deactivate = (situation: Situation, command: RuntimeCommand): Answe
   if (device === undefined) return refused(situation, "DEVICE_NOT_FOUND")
   if (device.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
   if (device.status !== "active" || !device.slot) return refused(situation, "DEVICE_STATE_CONFLICT")
+  return deactivated(situation, bindingOf(command), situation.policy.hold_offline_slots)
+}
+
+const deactivated = (situation: Situation, key: string, holds: boolean): Answer => {
+  const { license, now } = situation
+  const device = license.devices.get(key)!
   const isSeated = liveLeaseOf(license, device.id) !== undefined
   const left: Device = {
     ...device,
     slot: false,
     status: isSeated ? "active" : "deactivated",
-    activated: isSeated ? null : device.activated
+    activated: isSeated ? null : device.activated,
+    held: holds && device.offline !== null && device.offline > now ? device.offline : null
   }
-  const after = { ...license, active: license.active - 1, devices: replaced(license.devices, bindingOf(command), left) }
+  const after = { ...license, active: license.active - 1, devices: replaced(license.devices, key, left) }
   return accepted(after, common({ ...situation, license: after }, device.id), "license.deactivated")
 }
 
-export const issueOffline = (situation: Situation, command: RuntimeCommand): Answer => {
+export const deactivateOwn = (situation: Situation, command: OwnDeviceCommand): Answer => {
+  const { license, now, policy } = situation
+  const code = standing(situation, command)
+  if (code === "LICENSE_KEY_INVALID" || code === "PRODUCT_MISMATCH" || code === "LICENSE_REVOKED")
+    return refused(situation, code)
+  const found = deviceById(license, command.deviceId)
+  if (found === undefined) return refused(situation, "DEVICE_NOT_FOUND")
+  const [key, device] = found
+  if (device.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
+  if (device.status !== "active" || !device.slot) return refused(situation, "DEVICE_STATE_CONFLICT")
+  const recent = (license.returned ?? []).filter((at) => now - at < 30 * dayMillis)
+  if (recent.length >= limitsFor(license, policy).self_deactivations_per_month)
+    return refused(situation, "SELF_DEACTIVATION_LIMIT_REACHED")
+  const answer = deactivated(situation, key, true)
+  return { ...answer, license: { ...answer.license, returned: [...recent, now] } }
+}
+
+export const issueOffline = (situation: Situation, command: OfflineCommand): Answer => {
+  const off = situation.policy.allow_offline_activation ? undefined : "OFFLINE_NOT_ALLOWED"
+  const code = admission(situation, command, off)
+  if (code !== undefined) return refused(situation, code)
+  const known = deviceOf(situation, command)
+  if (command.activation === undefined || (known?.status === "active" && known.slot)) return sealed(situation, command)
+  const first = activated(situation, { ...command, ...command.activation })
+  if (first.code !== undefined) return first
+  const second = sealed({ ...situation, license: first.license }, command)
+  return { ...second, events: [...first.events, ...second.events] }
+}
+
+const sealed = (situation: Situation, command: RuntimeCommand): Answer => {
   const { license, policy, now } = situation
   const device = deviceOf(situation, command)
-  const off = policy.allow_offline_activation ? undefined : "OFFLINE_NOT_ALLOWED"
-  const code = admission(situation, command, off) ?? inactive(situation, device)
+  const code = inactive(situation, device)
   if (code !== undefined) return refused(situation, code)
   if (!device!.slot) return refused(situation, "DEVICE_NOT_ACTIVE")
   const until = Math.min(now + limitsFor(license, policy).offline_grace_days * dayMillis, accessEnd(license, policy))

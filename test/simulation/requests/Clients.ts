@@ -141,8 +141,13 @@ export class Clients {
       case "validate":
       case "check":
       case "deactivate":
-      case "offline":
         return this.runtime(license)
+      case "offline":
+        return this.random.chance(0.5)
+          ? { ...this.runtime(license, 0.3), activation: this.device() }
+          : this.runtime(license)
+      case "deactivate own":
+        return { ...this.keyed(license), deviceId: this.managed(operation, license) }
       case "checkout":
         return { ...this.runtime(license, 0.2), ...this.device(), ...this.lease() }
       case "heartbeat":
@@ -289,6 +294,7 @@ export class Clients {
       accessEnd(license, policy),
       ...liveLeases(license).map(([, lease]) => lease.ends),
       ...dues,
+      ...Array.from(license.devices.values(), ({ held }) => held ?? 0),
       ...assigned
     ].filter((end) => end > now && end < now + 40 * dayMillis)
     if (ends.length > 0 && random.chance(0.6)) return Math.max(now, random.pick(ends) + random.between(-1, 1))

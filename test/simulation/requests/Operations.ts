@@ -19,6 +19,7 @@ import * as Floating from "../../../src/licensing/rules/Floating.ts"
 import type { Rule } from "../../../src/licensing/rules/LicenseCommand.ts"
 import * as Lifecycle from "../../../src/licensing/rules/Lifecycle.ts"
 import { issueOffline } from "../../../src/licensing/rules/Offline.ts"
+import { deactivateOwn } from "../../../src/licensing/rules/OwnDevices.ts"
 import { ExpirySweep } from "../../../src/licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "../../../src/licensing/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../../src/licensing/sweeps/HeartbeatSweep.ts"
@@ -91,6 +92,7 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
   consume: ofLicense(consume, Runtime.consume),
   deactivate: ofLicense(Activation.deactivate, Runtime.deactivate),
   offline: ofLicense(issueOffline, Runtime.issueOffline),
+  "deactivate own": ofLicense(deactivateOwn, Runtime.deactivateOwn),
   checkout: ofLicense(Floating.checkout, Seats.checkout),
   heartbeat: ofLicense(Floating.heartbeat, Seats.heartbeat),
   checkin: ofLicense(Floating.checkin, Seats.checkin),

@@ -9,7 +9,8 @@ export const ownLimits = (random: RandomSource) => {
     max_container_instances: random.pick([null, 0, 1]),
     max_floating_users: random.pick([null, 0, 1, 3]),
     max_transfers: random.pick([null, 0, 3]),
-    offline_grace_days: random.pick([null, 1])
+    offline_grace_days: random.pick([null, 1]),
+    self_deactivations_per_month: random.pick([null, 0, 2])
   }
   return Object.fromEntries(Object.entries(limits).filter(() => random.chance(0.15)))
 }
@@ -28,6 +29,9 @@ export const policyEdit = (random: RandomSource) => {
     allow_container: random.chance(0.7),
     max_transfers: random.pick([0, 1, 3]),
     allow_transfer: random.chance(0.8),
+    self_deactivations_per_month: random.pick([0, 1, 3]),
+    hold_offline_slots: random.chance(0.5),
+    show_licensee: random.chance(0.5),
     duration_days: random.pick([null, 1, 30]),
     maintenance_days: random.pick([null, 1, 30]),
     duration_starts: random.pick(["creation", "first_activation"])
