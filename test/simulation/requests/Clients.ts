@@ -4,8 +4,9 @@ import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import type { Stored } from "../checks/Rows.ts"
 import { productCode } from "../model/Admission.ts"
 import { limitsFor } from "../model/Limits.ts"
-import { accessEnd, dayMillis, type License, liveLeases, minuteMillis } from "../model/Model.ts"
+import { dayMillis, type License, liveLeases, minuteMillis } from "../model/Model.ts"
 import { foreignPolicy } from "../model/Moves.ts"
+import { endsOf } from "./Ends.ts"
 import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
 import { ownLimits, policyEdit, policyFeature } from "./Operators.ts"
@@ -284,19 +285,7 @@ export class Clients {
     if (random.chance(this.plan.leaps.back)) return now - random.pick([1, 300, 2000, 10_000])
     const license = random.pick(Array.from(stored.licenses.values()))
     const policy = stored.catalog.policies.get(license.policy)!
-    const dues = Array.from(license.devices.values(), ({ due }) =>
-      Math.max(due ?? 0, license.floor ?? 0, policy.floor ?? 0)
-    )
-    const assigned = Array.from(license.assignments.values(), ({ expires }) => expires ?? 0)
-    const ends = [
-      license.expires ?? 0,
-      license.starts ?? 0,
-      accessEnd(license, policy),
-      ...liveLeases(license).map(([, lease]) => lease.ends),
-      ...dues,
-      ...Array.from(license.devices.values(), ({ held }) => held ?? 0),
-      ...assigned
-    ].filter((end) => end > now && end < now + 40 * dayMillis)
+    const ends = endsOf(license, policy).filter((end) => end > now && end < now + 40 * dayMillis)
     if (ends.length > 0 && random.chance(0.6)) return Math.max(now, random.pick(ends) + random.between(-1, 1))
     return (
       now + random.pick([1, 400, 1000, minuteMillis, 11 * minuteMillis, 31 * minuteMillis, dayMillis, 4 * dayMillis])
