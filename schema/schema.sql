@@ -956,6 +956,34 @@ CREATE TABLE bulk_job_refusals (
 );
 COMMENT ON TABLE bulk_job_refusals IS 'A row is a license that a job could not change, and why.';
 
+-- The customer's page
+
+CREATE TABLE portal_sessions (
+  id text NOT NULL,
+  token_hash bytea NOT NULL,
+  license_id text,
+  key_hash bytea,
+  address text,
+  created_at timestamp with time zone NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT portal_sessions_pkey PRIMARY KEY (id),
+  CONSTRAINT portal_sessions_check CHECK ((((license_id IS NULL) = (key_hash IS NULL)) AND ((license_id IS NULL) <> (address IS NULL)))),
+  CONSTRAINT portal_sessions_token_hash_key UNIQUE (token_hash)
+);
+COMMENT ON TABLE portal_sessions IS 'A row is a session of the customer''s page: of a license, by its key, or of the licenses of an e-mail address.';
+CREATE INDEX portal_sessions_address ON portal_sessions USING btree (address) WHERE (address IS NOT NULL);
+CREATE INDEX portal_sessions_ended ON portal_sessions USING btree (expires_at);
+
+CREATE TABLE portal_links (
+  token_hash bytea NOT NULL,
+  address text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT portal_links_pkey PRIMARY KEY (token_hash)
+);
+COMMENT ON TABLE portal_links IS 'A row is a link that was sent to an e-mail address and not used yet.';
+CREATE INDEX portal_links_address ON portal_links USING btree (address, expires_at);
+CREATE INDEX portal_links_ended ON portal_links USING btree (expires_at);
+
 -- Report exports
 
 CREATE TABLE report_exports (

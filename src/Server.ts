@@ -14,6 +14,7 @@ import { RateLimits } from "./access/rateLimits/RateLimits.ts"
 import * as Intake from "./access/requests/Intake.ts"
 import { PathIds } from "./contract/api/PathIds.ts"
 import { ConsoleHttp } from "./edge/documents/publishing/ConsoleHttp.ts"
+import { PortalPageHttp } from "./edge/documents/publishing/PortalPageHttp.ts"
 import { DocumentsHttp } from "./edge/documents/publishing/Publishing.ts"
 import { inFairTurns, makeFairQueue, pauseBetween } from "./edge/listener/FairQueue.ts"
 import * as Listener from "./edge/listener/Listener.ts"
@@ -72,6 +73,14 @@ import { Leases } from "./licensing/management/Leases.ts"
 import { LicenseList } from "./licensing/management/LicenseList.ts"
 import { Licenses } from "./licensing/management/Licenses.ts"
 import { VendorKeys } from "./licensing/management/VendorKeys.ts"
+import { portalAccess } from "./licensing/portal/PortalAccessHttp.ts"
+import { PortalApi } from "./licensing/portal/PortalApi.ts"
+import { PortalCookie } from "./licensing/portal/PortalCookie.ts"
+import { PortalHttp } from "./licensing/portal/PortalHttp.ts"
+import { PortalLicenses } from "./licensing/portal/PortalLicenses.ts"
+import { PortalOffline } from "./licensing/portal/PortalOffline.ts"
+import { PortalSessions } from "./licensing/portal/PortalSessions.ts"
+import { PortalSignIns } from "./licensing/portal/PortalSignIns.ts"
 import { LicenseIdCache } from "./licensing/runtime/credentials/LicenseIdCache.ts"
 import * as RuntimeAuthorization from "./licensing/runtime/credentials/RuntimeAuthorizationHttp.ts"
 import { makeFastOperations } from "./licensing/runtime/FastOperations.ts"
@@ -140,6 +149,20 @@ const slices = Layer.mergeAll(
   ProbesHttp.pipe(Layer.provide([Readiness.layer, MetricsAccess.layer.pipe(Layer.provide(Exposition.layer))]))
 )
 
+/** The customer's page. Its operations are no part of the contract. */
+const portal = HttpApiBuilder.layer(PortalApi).pipe(
+  Layer.provide(PortalHttp),
+  Layer.provide(PortalOffline.layer),
+  Layer.provide(PortalLicenses.layer),
+  Layer.provide([PortalSignIns.layer, Runtime.layer, Licenses.layer]),
+  Layer.provide([portalAccess, LicenseList.layer]),
+  Layer.provide(PortalCookie.layer),
+  Layer.provide(PortalSessions.layer)
+)
+const portalPages = Layer.unwrap(
+  Settings.useSync((settings) => (settings.portal ? Layer.merge(portal, PortalPageHttp) : Layer.empty))
+)
+
 const middlewares = Layer.mergeAll(
   Intake.layer,
   Decoding.layer.pipe(Layer.provide(PathIds.layer)),
@@ -174,7 +197,7 @@ const services = Layer.provideMerge(Cluster.layer, shared)
 
 const consolePages = ConsoleHttp.pipe(Layer.provide(SignIn.layer))
 
-const routes = Layer.mergeAll(HttpApiBuilder.layer(Api), DocumentsHttp, consolePages).pipe(
+const routes = Layer.mergeAll(HttpApiBuilder.layer(Api), DocumentsHttp, consolePages, portalPages).pipe(
   Layer.provide(slices),
   Layer.provide(middlewares),
   Layer.provide(NodeHttpServer.layerHttpServices)

@@ -25,6 +25,7 @@ import { Journal } from "./licensing/engine/Journal.ts"
 import { JournalRetention } from "./licensing/engine/JournalRetention.ts"
 import { LicenseLookups } from "./licensing/lookups/LicenseLookups.ts"
 import { LicenseStore } from "./licensing/lookups/LicenseStore.ts"
+import { PortalSessions } from "./licensing/portal/PortalSessions.ts"
 import { Validations } from "./licensing/runtime/Validations.ts"
 import { ExpirySweep } from "./licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "./licensing/sweeps/FeatureExpirySweep.ts"
@@ -69,6 +70,7 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "counts", every: "1 minute", pass: (yield* OpsCounts).count })
     yield* supervise({ name: "clock-check", every: "1 minute", pass: (yield* ClockCheck).pass })
     yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* ResponseRetention).pass })
+    yield* supervise({ name: "portal-retention", every: "1 hour", pass: (yield* PortalSessions).pass })
     yield* supervise({ name: "journal-retention", every: "1 day", pass: (yield* JournalRetention).pass })
     yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })
   })
@@ -98,6 +100,7 @@ const webhooks = Layer.mergeAll(
 export const layer = supervised.pipe(
   Layer.provide([
     ResponseRetention.layer,
+    PortalSessions.layer,
     ExpirySweep.layer,
     FeatureExpirySweep.layer,
     LeaseSweep.layer,

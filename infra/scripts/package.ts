@@ -1,6 +1,6 @@
 /**
  * Builds what the package ships into dist/: JavaScript of everything, declarations of the client and the application kit, the
- * console, and the documentation site. npm runs it before it packs (`prepack`).
+ * web pages, and the documentation site. npm runs it before it packs (`prepack`).
  *
  * The compiler refuses to write the contract's declaration (it is too large), so the client's request and response types are asked
  * of the type checker and written out, one operation after the other.
@@ -110,7 +110,7 @@ const { stdout } = spawnSync(tsc, [...single, "-p", "infra/package/tsconfig.decl
 writeFileSync(join(dist, "clients/client/Operations.d.ts"), operationTypes())
 // What is written in full above does not concern.
 keepReached(stdout.split("\n").filter((line) => !line.startsWith("src/clients/client/Operations.ts(")))
-execFileSync(process.execPath, ["infra/scripts/console.mjs", join(dist, "clients/console")], {
+execFileSync(process.execPath, ["infra/scripts/console.mjs", join(dist, "clients")], {
   cwd: root,
   stdio: "inherit"
 })

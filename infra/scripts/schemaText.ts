@@ -49,6 +49,7 @@ const resources: ReadonlyArray<Group> = [
   { title: "Webhooks", objects: ["webhook_endpoints", "webhook_deliveries", "webhook_delivery_counts"] },
   { title: "Mails", objects: ["mails", "mail_counts"] },
   { title: "Bulk jobs", objects: ["bulk_jobs", "bulk_job_parts", "bulk_job_refusals"] },
+  { title: "The customer's page", objects: ["portal_sessions", "portal_links"] },
   { title: "Report exports", objects: ["report_exports", "report_export_chunks"] },
   { title: "Overview", objects: ["overview_counts", "overview_progress", "license_numbers", "license_samples"] },
   {

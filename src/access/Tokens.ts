@@ -42,6 +42,9 @@ export const generate = Effect.map(randomBytes, fromBytes)
 /** A new lease token. */
 export const generateLease = Effect.map(randomBytes, leaseFromBytes)
 
+/** A random text without a format: the token of a session or of a link. */
+export const generateOpaque = Effect.map(randomBytes, encode)
+
 /** The text as an API token, or None if its shape or checksum is wrong. */
 export const parse = (text: string): Option.Option<ApiToken> =>
   shape.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)

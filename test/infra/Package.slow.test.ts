@@ -142,6 +142,7 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
       const added = [
         "dist/clients/console/index.html",
         "dist/clients/console/inter-license.txt",
+        "dist/clients/portal/index.html",
         "dist/site/index.html",
         "dist/site/reference/licenses.html"
       ]

@@ -21,7 +21,7 @@ describe("The documents", () => {
   }
 
   it("docs/SETTINGS.md lists every setting, and no other", () => {
-    const read = ["Config", "ConsoleSettings", "MailSettings"]
+    const read = ["Config", "ConsoleSettings", "MailSettings", "PortalSettings"]
       .map((name) => readFileSync(`${root}/src/platform/config/${name}.ts`, "utf8"))
       .join()
       .matchAll(/"(LICENSING_\w+)"/g)

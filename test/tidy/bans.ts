@@ -10,8 +10,9 @@ interface Ban {
 }
 
 const inSrc = isUnder("src")
-/** The application kit runs in applications without Effect: in promises, with errors that are thrown. */
-const inEffect = (path: string) => inSrc(path) && !isUnder("src/clients/kit")(path)
+/** The application kit and the customer's page have no Effect, for their size: promises, and errors that are thrown. */
+const inEffect = (path: string) =>
+  inSrc(path) && !isUnder("src/clients/kit")(path) && !isUnder("src/clients/portal")(path)
 const inTest = (path: string) =>
   path.startsWith("test/") && !path.startsWith("test/bench/") && !path.startsWith("test/tidy")
 

@@ -70,13 +70,30 @@ const theConsoleIsAClient: Rule = {
     )
     const imported = [...project.sources.values()].flatMap(({ imports, path }) =>
       imports
-        .filter(({ target }) => inConsole(target) && !inConsole(path) && !path.startsWith("test/clients/console/"))
+        .filter(
+          ({ target }) => inConsole(target) && !inConsole(path) && !/^test\/clients\/(console|portal)\//.test(path)
+        )
+        .filter(({ target }) => !(inPortal(path) && isUnder("src/clients/console/look")(target)))
         .map(({ line, target }) => ({ path, line, what: `imports ${target}` }))
     )
     return [...reached, ...imported]
   },
   example: { "src/clients/console/Main.tsx": `import { readFileSync } from "node:fs"` }
 }
+
+const inPortal = isUnder("src/clients/portal")
+const portalPackages = /^(react|react-dom\/client|qr(\/decode\.js)?)$/
+
+const thePortalIsSmall = importRule(
+  "The customer's page contains its packages and the console's look, of all else only types",
+  ({ path }, { target, typeOnly }) =>
+    inPortal(path) &&
+    !typeOnly &&
+    !inPortal(target) &&
+    !isUnder("src/clients/console/look")(target) &&
+    !portalPackages.test(target),
+  { example: { "src/clients/portal/Main.tsx": `import { Effect } from "effect"` } }
+)
 
 /** Names that exist on Node and Deno only. */
 const platformNames = /^(Buffer|process)\b/
@@ -185,6 +202,7 @@ export const importRules: ReadonlyArray<Rule> = [
   clientsPullInNoServer,
   clientsRunInBrowsers,
   theConsoleIsAClient,
+  thePortalIsSmall,
   folderCircles,
   importRule("Wings import in one direction", isUpward, {
     example: { "src/platform/postgres/Sql.ts": `import { License } from "../../licensing/model/License.ts"` }

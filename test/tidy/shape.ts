@@ -31,7 +31,7 @@ const isLongest = (what: string, count: number, max: number, unit = "lines") =>
 
 /** Test folders without a folder of the same name in src. */
 const freeTests =
-  /^test\/(tidy|bench|support|contract|simulation|verifying|faults|schema|infra|clients\/console)(\/|\.)/
+  /^test\/(tidy|bench|support|contract|simulation|verifying|faults|schema|infra|clients\/(console|portal))(\/|\.)/
 
 export const shapeRules: ReadonlyArray<Rule> = [
   {

@@ -30,17 +30,23 @@ export class RateLimits extends Context.Service<
     management(actorId: string): Limited
     /** Counts a trial that is started without a license key, by address. The limit is that of activations. */
     readonly trial: Limited
+    /** Counts a sign-in at the customer's page, and the request for a link, by address. */
+    readonly portal: Limited
+    /** Counts a request of a session of the customer's page. */
+    portalSession(id: string): Limited
     /** Counts a failed credential. Fails if there were too many; otherwise the caller refuses the credential. */
     readonly failure: Limited
   }
 >()("licensing/access/rateLimits/RateLimits") {
   static readonly layer = Layer.effect(
     RateLimits,
-    Settings.useSync(({ rateActivation, rateFailures, rateManagement, rateRuntime }) => {
+    Settings.useSync(({ rateActivation, rateFailures, rateManagement, ratePortal, rateRuntime }) => {
       const runtime = makeLimit("runtime", rateRuntime)
       const activation = makeLimit("activation", rateActivation)
       const management = makeLimit("management", rateManagement)
       const trial = makeLimit("trial", rateActivation)
+      const portal = makeLimit("portal", ratePortal)
+      const portalSession = makeLimit("portal-session", ratePortal * portalRequestsPerSignIn)
       const failures = makeLimit("failures", rateFailures)
       return RateLimits.of({
         runtime: ({ licenseId, isActivation }, request, now) => {
@@ -50,6 +56,8 @@ export class RateLimits extends Context.Service<
         activation: (licenseId) => countWith((request, now) => activation(request, now, licenseId)),
         management: (actorId) => countWith((request, now) => management(request, now, actorId)),
         trial: countWith((request, now) => trial(request, now, networkOf(request.clientAddress))),
+        portal: countWith((request, now) => portal(request, now, networkOf(request.clientAddress))),
+        portalSession: (id) => countWith((request, now) => portalSession(request, now, id)),
         failure:
           rateFailures === 0
             ? Effect.void
@@ -61,6 +69,9 @@ export class RateLimits extends Context.Service<
     })
   )
 }
+
+/** A person needs a few requests for each screen. */
+const portalRequestsPerSignIn = 10
 
 /** Logs the last failure before the limit. Either an attacker is guessing, or a client has an old credential. */
 const logLastFailure = Effect.withFiber<void>((fiber) => {
@@ -79,6 +90,8 @@ const counted = {
   activation: "activations",
   management: "requests",
   trial: "trials",
+  portal: "sign-ins",
+  "portal-session": "requests",
   failures: "failed credentials"
 }
 

@@ -22,6 +22,7 @@ const prefixes = {
   reportExport: "exp",
   bulkJob: "bulk",
   mail: "mail",
+  portalSession: "ses",
   request: "req"
 } as const
 

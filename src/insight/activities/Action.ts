@@ -82,6 +82,7 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "bulk_job.completed": { action: "bulk_job.complete" },
   "bulk_job.canceled": succeeded("bulk_job.cancel"),
   "bulk_job.failed": { action: "bulk_job.fail" },
+  "portal.signed_in": succeeded("portal.sign_in"),
   "signing_key.rotated": { action: "signing_key.rotate" }
 }
 

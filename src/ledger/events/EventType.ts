@@ -63,6 +63,7 @@ export const eventTypes = [
   "bulk_job.completed",
   "bulk_job.canceled",
   "bulk_job.failed",
+  "portal.signed_in",
   "signing_key.rotated"
 ] as const
 
@@ -84,4 +85,5 @@ export type ResourceType =
   | "webhook"
   | "report_export"
   | "bulk_job"
+  | "portal_session"
   | "signing_key"

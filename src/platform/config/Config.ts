@@ -10,6 +10,7 @@ import { consoleSettings } from "./ConsoleSettings.ts"
 import { contradictions, missingKey } from "./Contradictions.ts"
 import { ratesDefault, webhookRetrySecondsDefault } from "./Defaults.ts"
 import { mailSettings } from "./MailSettings.ts"
+import { portalSettings } from "./PortalSettings.ts"
 import {
   databaseAddress,
   flag,
@@ -22,6 +23,7 @@ import {
   optionalSecret,
   origins,
   publicAddress,
+  rate,
   readEach,
   replicaAddress,
   retryDelays,
@@ -51,9 +53,6 @@ const expectedReplica =
   "a URL like postgres://user:password@host/name, with an sslmode, if it has one, of disable, allow, prefer, require, " +
   "verify-ca or verify-full"
 const expectedDatabase = `${expectedReplica}; several hosts, separated by commas, need target_session_attrs=read-write`
-
-const expectedRate = "a whole number from 0 (no limit) to 10000000"
-const rateMax = 10_000_000
 
 const expectedRequests = "a whole number from 1 to 1000000"
 const requestsMax = 1_000_000
@@ -113,11 +112,11 @@ const settings = {
   /** A request that takes longer is answered with 503. */
   requestTimeoutSeconds: setting("LICENSING_REQUEST_TIMEOUT_SECONDS", "seconds from 1 to 300", 10, integer(1, 300)),
   /** Requests in any minute, 0 = no limit: runtime requests per license and address, activations per license, requests per token. */
-  rateRuntime: setting("LICENSING_RATE_RUNTIME", expectedRate, ratesDefault.runtime, integer(0, rateMax)),
-  rateActivation: setting("LICENSING_RATE_ACTIVATION", expectedRate, ratesDefault.activation, integer(0, rateMax)),
-  rateManagement: setting("LICENSING_RATE_MANAGEMENT", expectedRate, ratesDefault.management, integer(0, rateMax)),
+  rateRuntime: rate("LICENSING_RATE_RUNTIME", ratesDefault.runtime),
+  rateActivation: rate("LICENSING_RATE_ACTIVATION", ratesDefault.activation),
+  rateManagement: rate("LICENSING_RATE_MANAGEMENT", ratesDefault.management),
   /** Failed credentials per address and minute. Further ones are refused with 429. */
-  rateFailures: setting("LICENSING_RATE_FAILURES", expectedRate, ratesDefault.failures, integer(0, rateMax)),
+  rateFailures: rate("LICENSING_RATE_FAILURES", ratesDefault.failures),
   /** Concurrent requests; further ones are refused with 503. */
   requestsMax: setting("LICENSING_REQUESTS_MAX", expectedRequests, 4_096, integer(1, requestsMax)),
   /** Concurrent requests of one address. */
@@ -166,6 +165,7 @@ const settings = {
   ),
   ...consoleSettings,
   ...mailSettings,
+  ...portalSettings,
   /** For development: webhook endpoints may use http and be on this machine. */
   webhookAllowLocal: setting<boolean>("LICENSING_WEBHOOK_ALLOW_LOCAL", "true or false", false, flag),
   /** Private networks that webhook deliveries may reach. */

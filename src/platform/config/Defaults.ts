@@ -6,4 +6,4 @@ export const webhookRetrySecondsDefault: ReadonlyArray<number> = [
 ]
 
 /** Requests per minute. */
-export const ratesDefault = { runtime: 3_000, activation: 120, management: 6_000, failures: 30 } as const
+export const ratesDefault = { runtime: 3_000, activation: 120, management: 6_000, failures: 30, portal: 20 } as const

@@ -13,7 +13,7 @@ export interface Setting<A> {
   readonly expected: string
 }
 
-interface Decode<A> {
+export interface Decode<A> {
   (text: string): A | undefined
   /** The first faulty entry of a list. */
   readonly faultyEntry?: Decode<string>
@@ -201,6 +201,12 @@ export const origins: Decode<ReadonlyArray<string>> = listOf((part) =>
   url("http:", "https:")(part)?.origin === part || part === "null" || applicationOrigin.test(part) ? part : undefined
 )
 const applicationOrigin = /^(?!https?:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?(?::[1-9]\d{0,4})?$/
+
+const rateMax = 10_000_000
+
+/** Requests per minute; 0: no limit. */
+export const rate = (name: string, unset: number) =>
+  setting(name, `a whole number from 0 (no limit) to ${rateMax}`, unset, integer(0, rateMax))
 
 export const flag: Decode<boolean> = oneOf({ true: true, false: false })
 

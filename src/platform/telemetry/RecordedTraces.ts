@@ -17,8 +17,8 @@ import type { RequestSampling } from "./RequestSampling.ts"
 import type { HandedSpan, TracedDelivery, TracedResponse, Traces } from "./Traces.ts"
 
 const probePaths = new Set(["/health", "/healthz", "/readyz", "/metrics"])
-/** The files of the documentation and the console. */
-const isFile = (path: string) => /^\/(docs|console)\/./.test(path)
+/** The files of the documentation and of the web pages. */
+const isFile = (path: string) => /^\/(docs|console|portal\/assets)\/./.test(path)
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
 /** The format between the nodes of a cluster, independent of the settings for callers and receivers. */

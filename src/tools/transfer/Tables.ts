@@ -162,6 +162,8 @@ export const leftOut: Readonly<Record<string, string>> = {
   bulk_jobs: "History.",
   bulk_job_parts: "The work of running nodes.",
   bulk_job_refusals: "History.",
+  portal_sessions: "Customers sign in again.",
+  portal_links: "Customers ask for another one.",
   refusals: "History.",
   activity_offsets: "An index of the history.",
   license_validations: "History.",

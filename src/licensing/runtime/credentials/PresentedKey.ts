@@ -16,9 +16,17 @@ export const presentedKey = (
   const { scheme, credential, repeated } = authorizationHeader(head)
   if (repeated) return "invalid"
   if (scheme !== "license" || credential === "") return "missing"
-  const parsed = LicenseKey.parse(credential)
+  return keyIn(credential, vendorKeys) ?? "invalid"
+}
+
+/** The key that a text is, as far as its form tells. */
+export const keyIn = (
+  text: string,
+  vendorKeys: { readonly mayBeVendorKeys: () => boolean }
+): PresentedKey | undefined => {
+  const parsed = LicenseKey.parse(text)
   if (Option.isSome(parsed)) return keyOf(parsed.value)
-  return vendorKeys.mayBeVendorKeys() && LicenseKey.isVendorKey(credential) ? keyOf(credential) : "invalid"
+  return vendorKeys.mayBeVendorKeys() && LicenseKey.isVendorKey(text) ? keyOf(text) : undefined
 }
 
 const keyOf = (key: LicenseKey.LicenseKey): PresentedKey => ({

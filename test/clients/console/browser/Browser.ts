@@ -20,6 +20,7 @@ export class Browser extends Context.Service<
   {
     /** Undefined if the machine has no Chromium. */
     readonly chromium: Chromium | undefined
+    readonly executablePath: string | undefined
     /** Idle pages. A page's process costs more than most tests, so tests hand theirs on. */
     readonly free: Array<Page>
   }
@@ -30,9 +31,9 @@ export class Browser extends Context.Service<
       Effect.promise(async () => {
         const paths = await Promise.all(names.map(pathOf))
         const executablePath = paths.find((path) => path !== undefined)
-        if (executablePath === undefined) return { chromium: undefined, free: [] }
+        if (executablePath === undefined) return { chromium: undefined, executablePath, free: [] }
         const args = ["--no-sandbox", "--disable-dev-shm-usage"]
-        return { chromium: await chromium.launch({ executablePath, args }), free: [] }
+        return { chromium: await chromium.launch({ executablePath, args }), executablePath, free: [] }
       }),
       ({ chromium }) => Effect.promise(async () => chromium?.close())
     )

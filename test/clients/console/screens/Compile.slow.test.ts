@@ -85,11 +85,11 @@ const copy = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** What the compiler reports about the console of a project. */
+/** What the compiler reports about the web pages of a project. */
 const compile = (folder: string) =>
   Effect.callback<string>((resume) => {
     // Each further thread would check the same declarations again, for twice the work.
-    const arguments_ = ["--checkers", "1", "--noEmit", "--pretty", "false", "-p", join(folder, "src/clients/console")]
+    const arguments_ = ["--checkers", "1", "--noEmit", "--pretty", "false", "-p", join(folder, "src/clients")]
     execFile(join(root, "node_modules/.bin/tsc"), arguments_, { cwd: folder, maxBuffer: 2 ** 26 }, (_, out) =>
       resume(Effect.succeed(out))
     )

@@ -1,0 +1,141 @@
+/**
+ * The exchange with a computer without a network: its request comes as a file or QR code, and the license file goes back. The file
+ * is the offline envelope that the application kit opens.
+ */
+import { type FormEvent, useRef, useState } from "react"
+import { type Answer, ask } from "./Ask.ts"
+import { Camera } from "./Camera.tsx"
+import { useTexts } from "./Language.tsx"
+import { BackTo, Card, Field, Heading, Refusal } from "./Parts.tsx"
+import { QrCode } from "./QrCode.tsx"
+import { type MachineRequest, requestIn, textInFile } from "./RequestFile.ts"
+import { useAction, useSession } from "./Session.tsx"
+import { textIn } from "./SignIn.tsx"
+
+type Envelope = Answer<"POST /licenses/:license_id/offline">["data"]
+
+export const AirGap = ({ id }: { readonly id: string }) => {
+  const texts = useTexts()
+  const { leave, licenseKey, rememberKey } = useSession()
+  const [request, setRequest] = useState<MachineRequest>()
+  const [envelope, setEnvelope] = useState<Envelope>()
+  const { isBusy, refused, run } = useAction(() => leave(true))
+  const create = (event: FormEvent<HTMLFormElement>) => {
+    const license_key = textIn(event, "license_key")
+    if (request === undefined) return
+    void run(() =>
+      ask("POST /licenses/:license_id/offline", { params: { license_id: id }, body: { license_key, request } })
+    ).then((answer) => {
+      if (answer === undefined) return
+      rememberKey(license_key)
+      setEnvelope(answer.data)
+    })
+  }
+  const restart = () => {
+    setRequest(undefined)
+    setEnvelope(undefined)
+  }
+  return (
+    <>
+      <BackTo path={id} />
+      <Heading>{texts.airGap}</Heading>
+      {envelope !== undefined ? (
+        <LicenseFile envelope={envelope} name={request?.hostname} onRestart={restart} />
+      ) : (
+        <>
+          <RequestCard request={request} onRequest={setRequest} />
+          {request !== undefined && (
+            <Card heading={texts.keyStep}>
+              <form className="form" onSubmit={create}>
+                <Field name="license_key" label={texts.licenseKey} hint={texts.keyText} initial={licenseKey} />
+                <Refusal refused={refused} />
+                <button type="submit" className="primary" aria-disabled={isBusy}>
+                  {texts.createFile}
+                </button>
+              </form>
+            </Card>
+          )}
+        </>
+      )}
+    </>
+  )
+}
+
+const RequestCard = (props: {
+  readonly request: MachineRequest | undefined
+  readonly onRequest: (request: MachineRequest | undefined) => void
+}) => {
+  const texts = useTexts()
+  const { onRequest, request } = props
+  const picker = useRef<HTMLInputElement>(null)
+  const [isScanning, setScanning] = useState(false)
+  const [isUnreadable, setUnreadable] = useState(false)
+  const take = (text: string | undefined) => {
+    const found = text === undefined ? undefined : requestIn(text)
+    setScanning(false)
+    setUnreadable(found === undefined)
+    onRequest(found)
+  }
+  return (
+    <Card heading={texts.requestStep}>
+      <p>{texts.requestText}</p>
+      <div className="choices">
+        <button type="button" className={request ? "" : "primary"} onClick={() => picker.current?.click()}>
+          {texts.chooseFile}
+        </button>
+        <button type="button" aria-pressed={isScanning} onClick={() => setScanning(!isScanning)}>
+          {isScanning ? texts.stopScanning : texts.scan}
+        </button>
+      </div>
+      <input
+        ref={picker}
+        className="hidden"
+        type="file"
+        tabIndex={-1}
+        aria-label={texts.chooseFile}
+        onChange={({ target }) => {
+          const [file] = target.files ?? []
+          if (file !== undefined) void textInFile(file).then(take)
+          target.value = ""
+        }}
+      />
+      {isScanning && <Camera onText={take} />}
+      <p role="status">
+        {isUnreadable ? (
+          <span className="failed">{texts.notRead}</span>
+        ) : (
+          request && (request.hostname === undefined ? texts.requestRead : texts.requestOf(request.hostname))
+        )}
+      </p>
+    </Card>
+  )
+}
+
+const LicenseFile = (props: {
+  readonly envelope: Envelope
+  readonly name: string | undefined
+  readonly onRestart: () => void
+}) => {
+  const texts = useTexts()
+  const text = JSON.stringify(props.envelope)
+  const save = () => {
+    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }))
+    const link = document.createElement("a")
+    link.href = url
+    link.download = `license-${(props.name ?? "").replaceAll(/[^\w.-]+/g, "-") || "file"}.json`
+    link.click()
+    URL.revokeObjectURL(url)
+  }
+  return (
+    <Card heading={texts.answerStep}>
+      <p>{texts.answerText}</p>
+      <button type="button" className="primary" onClick={save}>
+        {texts.download}
+      </button>
+      <QrCode text={text} />
+      <button type="button" onClick={props.onRestart}>
+        {texts.another}
+      </button>
+    </Card>
+  )
+}

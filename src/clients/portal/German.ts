@@ -1,0 +1,141 @@
+/** All words of the page in German. */
+import type { Texts } from "./English.ts"
+
+const count = (number: number, one: string, many: string) => `${number} ${number === 1 ? one : many}`
+
+export const german: Texts = {
+  language: "Deutsch",
+  title: "Ihre Lizenzen",
+  wait: "Wird geladen …",
+  back: "Zurück",
+  cancel: "Abbrechen",
+  signOut: "Abmelden",
+  switchLanguage: "Sprache",
+  help: "Hilfe",
+  more: "Mehr anzeigen",
+
+  signIn: "Anmelden",
+  byMail: "Mit Ihrer E-Mail-Adresse",
+  address: "E-Mail-Adresse",
+  sendLink: "Link zusenden",
+  sending: "Wird gesendet …",
+  linkSent: "Wenn zu dieser Adresse Lizenzen gehören, ist ein Link unterwegs. Er gilt einmal und 15 Minuten lang.",
+  byKey: "Mit einem Lizenzschlüssel",
+  licenseKey: "Lizenzschlüssel",
+  keyHint: "So, wie Sie ihn erhalten haben. Groß- und Kleinschreibung und Bindestriche sind egal.",
+  showLicense: "Meine Lizenz anzeigen",
+
+  linkTitle: "Sie haben einen Anmeldelink geöffnet",
+  linkText: "Weiter zu Ihren Lizenzen auf diesem Gerät.",
+  linkContinue: "Weiter",
+  linkInvalid: "Dieser Link gilt nicht",
+  linkInvalidText: "Er wurde schon benutzt oder ist älter als 15 Minuten. Fordern Sie einen neuen an.",
+  newLink: "Neuen Link anfordern",
+
+  licenses: "Lizenzen",
+  noLicenses: "Keine Lizenzen",
+  noLicensesText: "Zu dieser Adresse gehört keine Lizenz mehr.",
+  keyEnds: (last4) => `Schlüssel endet auf ${last4}`,
+  status: {
+    active: "Aktiv",
+    grace_period: "Abgelaufen, läuft noch",
+    suspended: "Ausgesetzt",
+    expired: "Abgelaufen",
+    revoked: "Widerrufen"
+  },
+  kinds: {
+    perpetual: "Unbefristete Lizenz",
+    time_limited: "Befristete Lizenz",
+    subscription: "Abonnement",
+    trial: "Testlizenz",
+    consumption: "Lizenz nach Verbrauch"
+  },
+  expires: "Läuft ab",
+  never: "Nie",
+  worksUntil: "Läuft weiter bis",
+  starts: "Beginnt",
+  updatesUntil: "Updates bis",
+  devicesLimit: "Geräte",
+  seatsLimit: "Plätze",
+  unlimited: "Unbegrenzt",
+  ofLimit: (used, limit) => `${used} von ${limit}`,
+
+  devices: "Geräte",
+  devicesUsed: (used, limit) => `${used} von ${count(limit, "Gerät", "Geräten")} in Gebrauch`,
+  devicesUnlimited: (used) => `${count(used, "Gerät", "Geräte")} in Gebrauch`,
+  noDevices: "Kein Gerät benutzt diese Lizenz.",
+  unnamedDevice: "Gerät ohne Namen",
+  container: "Container",
+  lastSeen: (day) => `Zuletzt benutzt am ${day}`,
+  deactivate: "Deaktivieren",
+  deactivateDevice: (name) => `${name} deaktivieren`,
+  deactivateTitle: (name) => `${name} deaktivieren?`,
+  deactivateText:
+    "Die Anwendung darauf läuft dann nicht mehr mit dieser Lizenz. Der Platz wird für ein anderes Gerät frei.",
+  deactivated: (name) => `${name} ist deaktiviert.`,
+
+  seats: "Plätze",
+  seatsUsed: (used, limit) => `${used} von ${count(limit, "Platz", "Plätzen")} in Gebrauch`,
+  noSeats: "Zurzeit benutzt niemand einen Platz.",
+  seatUntil: (instant) => `Belegt bis ${instant}`,
+
+  features: "Was sie enthält",
+  feature: {
+    included: "Enthalten",
+    used: (used, limit) => `${used} von ${limit} verbraucht`,
+    usedUnlimited: (used) => `${used} verbraucht`,
+    until: (day) => `Bis ${day}`
+  },
+
+  airGap: "Rechner ohne Internet",
+  airGapText:
+    "Lizenzieren Sie einen Rechner ohne Netz: Bringen Sie seine Anfrage hierher, und nehmen Sie die Lizenzdatei mit zurück.",
+  airGapStart: "Einen solchen Rechner lizenzieren",
+  requestStep: "1. Die Anfrage des Rechners",
+  requestText: "Die Anwendung auf dem Rechner zeigt einen Code oder speichert eine Datei.",
+  chooseFile: "Datei oder Bild auswählen",
+  scan: "Code scannen",
+  stopScanning: "Scannen beenden",
+  scanning: "Halten Sie die Kamera auf den Code.",
+  noCamera: "Die Kamera ist nicht verfügbar. Fotografieren Sie den Code, und wählen Sie das Bild als Datei aus.",
+  notRead:
+    "In dieser Datei ist keine Anfrage. Wählen Sie die Datei, die die Anwendung gespeichert hat, oder ein scharfes Bild ihres Codes.",
+  requestOf: (name) => `Anfrage von ${name}`,
+  requestRead: "Die Anfrage ist gelesen.",
+  keyStep: "2. Der Lizenzschlüssel",
+  keyText: "Damit wird die Lizenzdatei verschlossen. Er wird nicht gespeichert.",
+  createFile: "Lizenzdatei erstellen",
+  answerStep: "3. Zum Rechner bringen",
+  answerText:
+    "Scannen Sie den Code mit der Kamera des Rechners, oder kopieren Sie die Datei dorthin, und öffnen Sie sie in der Anwendung.",
+  download: "Lizenzdatei speichern",
+  codeName: "Die Lizenzdatei als QR-Code",
+  tooLarge: "Die Lizenzdatei ist zu groß für einen Code: Speichern Sie sie als Datei.",
+  another: "Weiteren Rechner lizenzieren",
+
+  refused: {
+    general: "Das hat nicht geklappt. Versuchen Sie es später noch einmal.",
+    UNREACHABLE: "Es gibt keine Verbindung. Versuchen Sie es gleich noch einmal.",
+    RATE_LIMITED: (seconds) =>
+      `Zu viele Versuche. Versuchen Sie es in ${count(seconds, "Sekunde", "Sekunden")} noch einmal.`,
+    ended: "Sie wurden abgemeldet. Melden Sie sich wieder an.",
+    LICENSE_KEY_INVALID: "Dieser Schlüssel gilt nicht. Prüfen Sie ihn auf Tippfehler.",
+    VALIDATION_ERROR: "Prüfen Sie Ihre Eingabe.",
+    INVALID_JSON: "Das ist keine Anfrage eines Rechners.",
+    NOT_FOUND: "Das gibt es nicht mehr. Laden Sie die Seite neu.",
+    PRODUCT_MISMATCH: "Die Anfrage gehört zu einem anderen Produkt.",
+    LICENSE_SUSPENDED: "Diese Lizenz ist ausgesetzt.",
+    LICENSE_EXPIRED: "Diese Lizenz ist abgelaufen.",
+    LICENSE_REVOKED: "Diese Lizenz ist widerrufen.",
+    LICENSE_NOT_STARTED: "Diese Lizenz hat noch nicht begonnen.",
+    DEVICE_BLACKLISTED: "Dieser Rechner ist gesperrt.",
+    DEVICE_NOT_ACTIVE: "Dieser Rechner ist nicht aktiv.",
+    VM_NOT_ALLOWED: "Diese Lizenz erlaubt keine virtuellen Maschinen.",
+    CONTAINER_NOT_ALLOWED: "Diese Lizenz erlaubt keine Container.",
+    OFFLINE_NOT_ALLOWED: "Diese Lizenz erlaubt keine Rechner ohne Internet.",
+    ACTIVATION_LIMIT_REACHED: "Alle Plätze sind belegt. Deaktivieren Sie zuerst ein Gerät.",
+    CONTAINER_LIMIT_REACHED: "Alle Plätze sind belegt. Deaktivieren Sie zuerst ein Gerät.",
+    VERSION_UNKNOWN: "Diese Version der Anwendung ist nicht bekannt.",
+    VERSION_NOT_ENTITLED: "Diese Lizenz enthält diese Version der Anwendung nicht."
+  }
+}

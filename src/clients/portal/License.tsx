@@ -1,0 +1,124 @@
+/** What a license allows, and what uses it. */
+import { Meter } from "../console/look/Meter.tsx"
+import { Devices } from "./Devices.tsx"
+import { useFormats, useTexts } from "./Language.tsx"
+import { BackTo, Card, Heading, Refusal, Waiting } from "./Parts.tsx"
+import { type LicenseDetails, useRead } from "./Session.tsx"
+import { Status } from "./Status.tsx"
+
+export const License = ({ id, isOnly }: { readonly id: string; readonly isOnly: boolean }) => {
+  const texts = useTexts()
+  const { again, result } = useRead("GET /licenses/:license_id", { license_id: id })
+  if (result === undefined) return <Waiting />
+  if ("refused" in result) return <Refusal refused={result.refused} />
+  const license = result.answer.data
+  return (
+    <>
+      {!isOnly && <BackTo path="" />}
+      <Heading>{license.product_name}</Heading>
+      <p className="about">
+        <Status status={license.status} />
+        <span>{texts.kinds[license.license_type]}</span>
+        <span>{texts.keyEnds(license.license_key_last4)}</span>
+      </p>
+      <Terms license={license} />
+      <Devices license={license} onChanged={again} />
+      <Seats license={license} />
+      <Features license={license} />
+      {license.allow_offline_activation && (
+        <Card heading={texts.airGap}>
+          <p>{texts.airGapText}</p>
+          <a className="button" href={`#${id}/offline`}>
+            {texts.airGapStart}
+          </a>
+        </Card>
+      )}
+    </>
+  )
+}
+
+interface Of {
+  readonly license: LicenseDetails
+}
+
+const Terms = ({ license }: Of) => {
+  const texts = useTexts()
+  const { day } = useFormats()
+  const { access_ends_at, expires_at, maintenance_expires_at, starts_at } = license
+  const isLate = license.status === "grace_period" && access_ends_at !== undefined
+  return (
+    <dl className="card terms">
+      {starts_at !== undefined && <Fact name={texts.starts} value={day(starts_at)} />}
+      <Fact name={texts.expires} value={expires_at === undefined ? texts.never : day(expires_at)} />
+      {isLate && <Fact name={texts.worksUntil} value={day(access_ends_at)} />}
+      {maintenance_expires_at !== undefined && <Fact name={texts.updatesUntil} value={day(maintenance_expires_at)} />}
+    </dl>
+  )
+}
+
+const Fact = ({ name, value }: { readonly name: string; readonly value: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{value}</dd>
+  </div>
+)
+
+const Seats = ({ license: { limits, seats } }: Of) => {
+  const texts = useTexts()
+  const { instant } = useFormats()
+  const limit = limits.max_floating_users ?? 0
+  if (limit === 0) return null
+  return (
+    <Card heading={texts.seats}>
+      <p>{texts.seatsUsed(seats.length, limit)}</p>
+      <Meter used={seats.length} of={limit} />
+      {seats.length === 0 && <p className="quiet">{texts.noSeats}</p>}
+      <ul className="rows">
+        {seats.map((seat) => (
+          <li key={seat.id}>
+            <div className="what">
+              <strong>{seat.device_name ?? texts.unnamedDevice}</strong>
+              <small>{texts.seatUntil(instant(seat.expires_at))}</small>
+            </div>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+const Features = ({ license: { features } }: Of) => {
+  const texts = useTexts()
+  if (features.length === 0) return null
+  return (
+    <Card heading={texts.features}>
+      <ul className="rows">
+        {features.map((feature) => (
+          <Feature key={feature.feature_name} feature={feature} />
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+const Feature = ({ feature }: { readonly feature: LicenseDetails["features"][number] }) => {
+  const texts = useTexts()
+  const { day, number } = useFormats()
+  const { expires_at, max_consumptions: limit, total_consumptions: used } = feature
+  return (
+    <li>
+      <div className="what">
+        <strong>{feature.feature_name}</strong>
+        {limit !== undefined && <Meter used={used} of={limit} />}
+        <small>
+          {limit !== undefined
+            ? texts.feature.used(number(used), number(limit))
+            : used > 0
+              ? texts.feature.usedUnlimited(number(used))
+              : texts.feature.included}
+          {expires_at !== undefined && ` · ${texts.feature.until(day(expires_at))}`}
+        </small>
+      </div>
+    </li>
+  )
+}

@@ -1,0 +1,56 @@
+/** All licenses of an e-mail address. A single one is opened at once. */
+import { useEffect, useState } from "react"
+import { type Answer, ask } from "./Ask.ts"
+import { useTexts } from "./Language.tsx"
+import { Heading, Nothing, Refusal, Waiting } from "./Parts.tsx"
+import { useAction, useRead, useSession } from "./Session.tsx"
+import { Status } from "./Status.tsx"
+
+type Page = Answer<"GET /licenses">
+type Row = Page["data"][number]
+
+const nextOf = ({ page_info }: Page) => (typeof page_info.next_cursor === "string" ? page_info.next_cursor : undefined)
+
+export const Licenses = () => {
+  const texts = useTexts()
+  const { leave } = useSession()
+  const { result } = useRead("GET /licenses")
+  const [later, setLater] = useState<{ readonly rows: ReadonlyArray<Row>; readonly next: string | undefined }>()
+  const more = useAction(() => leave(true))
+  const answer = result !== undefined && "answer" in result ? result.answer : undefined
+  const only = answer?.data.length === 1 && nextOf(answer) === undefined ? answer.data[0] : undefined
+  useEffect(() => {
+    if (only !== undefined) location.replace(`#${only.id}`)
+  }, [only])
+  if (result === undefined || only !== undefined) return <Waiting />
+  if (answer === undefined) return <Refusal refused={"refused" in result ? result.refused : undefined} />
+  const next = later === undefined ? nextOf(answer) : later.next
+  const rows = [...answer.data, ...(later?.rows ?? [])]
+  const readMore = (cursor: string) =>
+    void more
+      .run(() => ask("GET /licenses", { query: { cursor } }))
+      .then((read) => read && setLater((last) => ({ rows: [...(last?.rows ?? []), ...read.data], next: nextOf(read) })))
+  return (
+    <>
+      <Heading>{texts.licenses}</Heading>
+      {rows.length === 0 && <Nothing title={texts.noLicenses} text={texts.noLicensesText} />}
+      <ul className="licenses">
+        {rows.map((row) => (
+          <li key={row.id}>
+            <a className="card" href={`#${row.id}`}>
+              <strong>{row.product_name}</strong>
+              <Status status={row.status} />
+              <small>{texts.keyEnds(row.license_key_last4)}</small>
+            </a>
+          </li>
+        ))}
+      </ul>
+      <Refusal refused={more.refused} />
+      {next !== undefined && (
+        <button type="button" aria-disabled={more.isBusy} onClick={() => readMore(next)}>
+          {texts.more}
+        </button>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,83 @@
+/** The parts that all screens are made of. */
+import { type ReactNode, useEffect, useRef } from "react"
+import { Icon } from "../console/look/Icon.tsx"
+import type { Refused } from "./Ask.ts"
+import { sentenceOf, useTexts } from "./Language.tsx"
+
+/** The heading of a screen. It takes the focus, so that a screen reader tells what is new. */
+export const Heading = ({ children }: { readonly children: string }) => {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = children
+    heading.current?.focus()
+  }, [children])
+  return (
+    <h1 ref={heading} tabIndex={-1}>
+      {children}
+    </h1>
+  )
+}
+
+export const Waiting = () => (
+  <p role="status" className="waiting">
+    {useTexts().wait}
+  </p>
+)
+
+export const Refusal = ({ refused }: { readonly refused: Refused | undefined }) => {
+  const texts = useTexts()
+  return refused === undefined ? null : (
+    <p role="alert" className="failed">
+      {sentenceOf(texts, refused)}
+    </p>
+  )
+}
+
+export const BackTo = ({ path }: { readonly path: string }) => (
+  <a className="back" href={`#${path}`}>
+    {useTexts().back}
+  </a>
+)
+
+export const Card = ({ children, heading }: { readonly heading: string; readonly children: ReactNode }) => (
+  <section className="card">
+    <h2>{heading}</h2>
+    {children}
+  </section>
+)
+
+interface FieldProps {
+  readonly name: string
+  readonly label: string
+  readonly hint?: string
+  readonly type?: "text" | "email"
+  readonly complete?: string
+  readonly initial?: string
+}
+
+export const Field = ({ complete = "off", hint, initial, label, name, type = "text" }: FieldProps) => (
+  <div className="field">
+    <label htmlFor={name}>{label}</label>
+    <input
+      id={name}
+      name={name}
+      type={type}
+      required
+      maxLength={255}
+      defaultValue={initial}
+      autoComplete={complete}
+      autoCapitalize="none"
+      spellCheck={false}
+      aria-describedby={hint === undefined ? undefined : `${name}-hint`}
+    />
+    {hint !== undefined && <small id={`${name}-hint`}>{hint}</small>}
+  </div>
+)
+
+export const Nothing = ({ title, text }: { readonly title?: string; readonly text: string }) => (
+  <div className="nothing">
+    <Icon name="key" />
+    {title !== undefined && <strong>{title}</strong>}
+    <p>{text}</p>
+  </div>
+)

@@ -1,0 +1,108 @@
+/** The page: its frame, and the screen that the address after # names. */
+import { useEffect, useState, useSyncExternalStore } from "react"
+import { AirGap } from "./AirGap.tsx"
+import { address, ask } from "./Ask.ts"
+import { LanguageChoice, useTexts } from "./Language.tsx"
+import { License } from "./License.tsx"
+import { Licenses } from "./Licenses.tsx"
+import { Waiting } from "./Parts.tsx"
+import { CurrentSession, type PageFacts, type Session, type SignedIn } from "./Session.tsx"
+import { SignIn } from "./SignIn.tsx"
+
+const followHash = (changed: () => void) => {
+  addEventListener("hashchange", changed)
+  return () => removeEventListener("hashchange", changed)
+}
+const currentHash = () => location.hash.slice(1)
+
+type State = { readonly page: PageFacts; readonly signedIn?: SignedIn; readonly wasEnded?: boolean }
+
+export const Portal = () => {
+  const [state, setState] = useState<State>()
+  const [licenseKey, rememberKey] = useState("")
+  useEffect(() => void read().then(setState), [])
+  const begin = (signedIn: SignedIn, key = "") => {
+    rememberKey(key)
+    location.hash = ""
+    setState((last) => last && { page: last.page, signedIn })
+  }
+  const leave = (wasEnded: boolean) => {
+    rememberKey("")
+    setState((last) => last && { page: last.page, wasEnded })
+  }
+  const session: Session | undefined = state?.signedIn && {
+    page: state.page,
+    signedIn: state.signedIn,
+    licenseKey,
+    rememberKey,
+    leave
+  }
+  return (
+    <CurrentSession value={session}>
+      <Header page={state?.page} session={session} />
+      <main>
+        {state === undefined ? (
+          <Waiting />
+        ) : session === undefined ? (
+          <SignIn page={state.page} wasEnded={state.wasEnded ?? false} onSignedIn={begin} />
+        ) : (
+          <Screen session={session} />
+        )}
+      </main>
+      <Footer contact={state?.page.contact} />
+    </CurrentSession>
+  )
+}
+
+const read = async (): Promise<State> => {
+  const facts = await ask("GET /page")
+  if ("refused" in facts) return { page: { has_logo: false, has_mail: false } }
+  const { session, ...page } = facts.answer.data
+  return { page, ...(session && { signedIn: session }) }
+}
+
+const Screen = ({ session }: { readonly session: Session }) => {
+  const [id, part] = useSyncExternalStore(followHash, currentHash).split("/")
+  const own = session.signedIn.license_id
+  const shown = own ?? id
+  if (shown === undefined || shown === "") return <Licenses />
+  return part === "offline" ? (
+    <AirGap key={shown} id={shown} />
+  ) : (
+    <License key={shown} id={shown} isOnly={own !== undefined} />
+  )
+}
+
+const Header = (props: { readonly page: PageFacts | undefined; readonly session: Session | undefined }) => {
+  const texts = useTexts()
+  const { page, session } = props
+  return (
+    <header>
+      <p className="brand">
+        {page?.has_logo && <img src={`${address}/logo`} alt="" height="32" />}
+        {page?.title ?? texts.title}
+      </p>
+      <LanguageChoice />
+      {session !== undefined && (
+        <button
+          type="button"
+          className="quiet"
+          onClick={() => void ask("POST /sign-out").then(() => session.leave(false))}
+        >
+          {texts.signOut}
+        </button>
+      )}
+    </header>
+  )
+}
+
+const Footer = ({ contact }: { readonly contact: string | undefined }) => {
+  const texts = useTexts()
+  if (contact === undefined) return null
+  return (
+    <footer>
+      {texts.help}:{" "}
+      <a href={contact.includes(":") ? contact : `mailto:${contact}`}>{contact.replace(/^https?:\/\//, "")}</a>
+    </footer>
+  )
+}

@@ -1,0 +1,69 @@
+/** The server half of the customer's page. Without LICENSING_PORTAL it has no routes. */
+import { Effect, Layer } from "effect"
+import { operationGroup } from "../../access/requests/OperationGroup.ts"
+import { Settings } from "../../platform/config/Config.ts"
+import { PortalSession } from "./PortalAccess.ts"
+import { PortalApi } from "./PortalApi.ts"
+import { PortalCookie } from "./PortalCookie.ts"
+import { PortalLicenses } from "./PortalLicenses.ts"
+import { PortalOffline } from "./PortalOffline.ts"
+import { PortalSessions } from "./PortalSessions.ts"
+import { PortalSignIns } from "./PortalSignIns.ts"
+
+const openHttp = operationGroup(
+  PortalApi,
+  "open",
+  Effect.fn(function* (handlers) {
+    const signIns = yield* PortalSignIns
+    const cookie = yield* PortalCookie
+    const { portalContact, portalLogo, portalTitle } = yield* Settings
+    const facts = {
+      has_logo: portalLogo !== undefined,
+      has_mail: false,
+      ...(portalTitle !== undefined && { title: portalTitle }),
+      ...(portalContact !== undefined && { contact: portalContact })
+    }
+    return handlers.handleAll({
+      page: () =>
+        Effect.map(cookie.session, (session) => ({ ...facts, ...(isOn(session) && { session: presented(session) }) })),
+      signInByKey: ({ payload }) =>
+        Effect.flatMap(signIns.byKey(payload.license_key), ({ session, token }) =>
+          Effect.as(cookie.set(token), presented(session))
+        )
+    })
+  })
+)
+
+const sessionsHttp = operationGroup(
+  PortalApi,
+  "sessions",
+  Effect.fn(function* (handlers) {
+    const cookie = yield* PortalCookie
+    const licenses = yield* PortalLicenses
+    const offline = yield* PortalOffline
+    const sessions = yield* PortalSessions
+    return handlers.handleAll({
+      signOut: () =>
+        Effect.andThen(
+          Effect.flatMap(PortalSession, ({ id }) => sessions.end(id)),
+          cookie.clear
+        ),
+      licenses: ({ query }) => Effect.flatMap(PortalSession, ({ owner }) => licenses.list(owner, query)),
+      license: ({ params }) => Effect.flatMap(PortalSession, ({ owner }) => licenses.get(owner, params.license_id)),
+      offline: ({ params, payload }) =>
+        Effect.flatMap(PortalSession, ({ owner }) => offline.exchange(owner, params.license_id, payload))
+    })
+  })
+)
+
+type Session = PortalSession["Service"]
+
+const isOn = (session: Session | "ended" | undefined): session is Session => typeof session === "object"
+
+const presented = ({ expiresAt, owner }: Session) => ({
+  kind: owner.kind,
+  expires_at: expiresAt,
+  ...(owner.kind === "license" && { license_id: owner.licenseId })
+})
+
+export const PortalHttp = Layer.mergeAll(openHttp, sessionsHttp)

@@ -1,0 +1,60 @@
+/** What the customer's page shows of a license. It has no addresses, no metadata, and nothing of other customers. */
+import { Schema } from "effect"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
+import { LicenseType } from "../../vendor/policies/Policy.ts"
+import { Device } from "../model/Device.ts"
+import { License, LicenseFeature } from "../model/License.ts"
+
+const { active_device_count, expires_at, id, license_key_last4, limits, maintenance_expires_at, starts_at, status } =
+  License.fields
+
+export const PortalLicense = Schema.Struct({
+  id,
+  product_name: Schema.String,
+  license_type: LicenseType,
+  license_key_last4,
+  status,
+  active_device_count,
+  limits,
+  allow_offline_activation: Schema.Boolean,
+  starts_at,
+  expires_at,
+  access_ends_at: Schema.optionalKey(Instant("The end of access: the expiry with the grace period.")),
+  maintenance_expires_at
+})
+export type PortalLicense = typeof PortalLicense.Type
+
+const PortalFeature = Schema.Struct({
+  feature_name: LicenseFeature.fields.feature_name,
+  total_consumptions: LicenseFeature.fields.total_consumptions,
+  max_consumptions: LicenseFeature.fields.max_consumptions,
+  remaining: LicenseFeature.fields.remaining,
+  expires_at: LicenseFeature.fields.expires_at
+})
+
+const PortalDevice = Schema.Struct({
+  id: Device.fields.id,
+  name: Schema.optionalKey(Schema.String),
+  os: Device.fields.os,
+  binding_kind: Device.fields.binding_kind,
+  first_seen_at: Device.fields.first_seen_at,
+  last_seen_at: Device.fields.last_seen_at
+})
+export type PortalDevice = typeof PortalDevice.Type
+
+const PortalSeat = Schema.Struct({
+  id: Schema.String,
+  device_name: Schema.optionalKey(Schema.String),
+  checked_out_at: Timestamp,
+  expires_at: Timestamp
+})
+export type PortalSeat = typeof PortalSeat.Type
+
+/** A license with all that the page shows of it. Lists are cut at their limits. */
+export const PortalLicenseDetails = Schema.Struct({
+  ...PortalLicense.fields,
+  features: Schema.Array(PortalFeature),
+  devices: Schema.Array(PortalDevice),
+  seats: Schema.Array(PortalSeat)
+})
+export type PortalLicenseDetails = typeof PortalLicenseDetails.Type

@@ -1,0 +1,133 @@
+/** What a session of the customer's page sees: its license, or all licenses of its address. */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import type { Refusal } from "../../contract/api/Failure.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../contract/api/Paging.ts"
+import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
+import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
+import type { LicenseType } from "../../vendor/policies/Policy.ts"
+import { Devices } from "../devices/Devices.ts"
+import { LicenseList } from "../management/LicenseList.ts"
+import { Licenses } from "../management/Licenses.ts"
+import type { License } from "../model/License.ts"
+import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
+import { accessEndsAt } from "../rules/Lifecycle.ts"
+import type { PortalOwner } from "./PortalAccess.ts"
+import type { PortalDevice, PortalLicense, PortalLicenseDetails, PortalSeat } from "./PortalLicense.ts"
+
+/** Devices, seats and features of one license that the page shows. */
+const shownMax = 200
+
+export class PortalLicenses extends Context.Service<
+  PortalLicenses,
+  {
+    list(owner: PortalOwner, request: PageRequest): Effect.Effect<Page<PortalLicense>>
+    get(owner: PortalOwner, id: string): Effect.Effect<PortalLicenseDetails, Refusal<"NOT_FOUND">>
+    /** Refuses a license of others as one that does not exist. */
+    own(owner: PortalOwner, id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
+  }
+>()("licensing/licensing/portal/PortalLicenses") {
+  static readonly layer = Layer.effect(
+    PortalLicenses,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const reads = yield* LicenseList
+      const licenses = yield* Licenses
+      const devices = yield* Devices
+
+      const present = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+        const facts = yield* sql<LicenseFacts>`
+          SELECT l.id, products.name AS product_name, p.license_type, p.grace_period_days, p.allow_offline_activation
+          FROM licenses l JOIN products ON products.id = l.product_id JOIN policies p ON p.id = l.policy_id
+          WHERE l.id = ANY(${columns.text(ids)})`
+        const byId = new Map(facts.map((each) => [each.id, each]))
+        return (yield* reads.many(ids)).flatMap((license) => presented(license, byId.get(license.id)))
+      })
+
+      const list = Effect.fn("PortalLicenses.list")(function* (
+        owner: PortalOwner,
+        { cursor, limit = limitDefault }: PageRequest
+      ) {
+        const after =
+          cursor === undefined
+            ? sql`TRUE`
+            : sql`(l.created_at, l.id) < (${instant(Number(cursor.value))}, ${cursor.id})`
+        const rows = yield* sql<{ readonly id: string; readonly created_at: number }>`
+          SELECT l.id, l.created_at FROM licenses l WHERE ${owned(sql, owner)} AND ${after}
+          ORDER BY l.created_at DESC, l.id DESC LIMIT ${limit + 1}`
+        const page = pageOf(rows, limit)
+        return { ...page, items: yield* present(page.items.map(({ id }) => id)) }
+      }, Effect.orDie)
+
+      const own = Effect.fn("PortalLicenses.own")(function* (owner: PortalOwner, id: string) {
+        const [row] = yield* Effect.orDie(sql`SELECT l.id FROM licenses l WHERE l.id = ${id} AND ${owned(sql, owner)}`)
+        if (row === undefined) return yield* refuseUnknownLicense(id)
+      })
+
+      const seatsOf = Effect.fnUntraced(function* (id: string) {
+        const now = instant(yield* Clock.currentTimeMillis)
+        const rows = yield* sql<Nullable<PortalSeat>>`
+          SELECT e.id, coalesce(d.hostname, d.pod_name, d.container_id) AS device_name, e.checked_out_at, e.expires_at
+          FROM leases e JOIN devices d ON d.id = e.device_id JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
+          WHERE e.license_id = ${id} AND e.status = 'live' AND e.expires_at > ${now}
+            AND (l.expires_at IS NULL OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
+          ORDER BY e.checked_out_at DESC, e.id DESC LIMIT ${shownMax}`
+        return rows.map((row) => withoutNulls<PortalSeat>(row))
+      }, Effect.orDie)
+
+      const get = Effect.fn("PortalLicenses.get")(function* (owner: PortalOwner, id: string) {
+        yield* own(owner, id)
+        const [license] = yield* Effect.orDie(present([id]))
+        if (license === undefined) return yield* refuseUnknownLicense(id)
+        const active = yield* devices.list(id, { status: "active", limit: shownMax })
+        const features = yield* licenses.features(id, { limit: shownMax })
+        return {
+          ...license,
+          features: features.items.filter(({ enabled }) => enabled),
+          devices: active.items.map(presentedDevice),
+          seats: yield* seatsOf(id)
+        }
+      })
+
+      return PortalLicenses.of({ list, get, own })
+    })
+  ).pipe(Layer.provide(Devices.layer))
+}
+
+interface LicenseFacts {
+  readonly id: string
+  readonly product_name: string
+  readonly license_type: LicenseType
+  readonly grace_period_days: number
+  readonly allow_offline_activation: boolean
+}
+
+const presented = (license: License, facts: LicenseFacts | undefined): ReadonlyArray<PortalLicense> => {
+  if (facts === undefined) return []
+  const { grace_period_days, ...shown } = facts
+  const end = accessEndsAt(license, { grace_period_days })
+  return [{ ...license, ...shown, ...(end !== undefined && { access_ends_at: end }) }]
+}
+
+const presentedDevice = ({
+  hostname,
+  pod_name,
+  container_id,
+  ...device
+}: Effect.Success<ReturnType<Devices["Service"]["get"]>>): PortalDevice => {
+  const name = hostname ?? pod_name ?? container_id
+  return { ...device, ...(name !== undefined && { name }) }
+}
+
+/**
+ * The licenses `l` of an owner. An address owns those that name it, and those of its customer that name nobody. The index of the
+ * search finds the first. Those of a customer that is being erased belong to nobody.
+ */
+const owned = (sql: SqlClient.SqlClient, owner: PortalOwner): Statement.Fragment => {
+  if (owner.kind === "license") return sql`l.id = ${owner.licenseId}`
+  const { address } = owner
+  return sql`
+    ((search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(${address}) AND lower(l.customer_email) = ${address})
+      OR (l.customer_email IS NULL AND l.customer_id = ANY (ARRAY(SELECT c.id FROM customers c WHERE lower(c.email) = ${address}))))
+    AND coalesce(l.customer_id <> ALL (ARRAY(SELECT customer_id FROM erasures)), TRUE)`
+}
