@@ -78,7 +78,7 @@ import { PortalApi } from "./licensing/portal/PortalApi.ts"
 import { PortalCookie } from "./licensing/portal/PortalCookie.ts"
 import { PortalHttp } from "./licensing/portal/PortalHttp.ts"
 import { PortalLicenses } from "./licensing/portal/PortalLicenses.ts"
-import { PortalOffline } from "./licensing/portal/PortalOffline.ts"
+import { PortalActions } from "./licensing/portal/PortalActions.ts"
 import { PortalSessions } from "./licensing/portal/PortalSessions.ts"
 import { PortalSignIns } from "./licensing/portal/PortalSignIns.ts"
 import { LicenseIdCache } from "./licensing/runtime/credentials/LicenseIdCache.ts"
@@ -152,7 +152,7 @@ const slices = Layer.mergeAll(
 /** The customer's page. Its operations are no part of the contract. */
 const portal = HttpApiBuilder.layer(PortalApi).pipe(
   Layer.provide(PortalHttp),
-  Layer.provide(PortalOffline.layer),
+  Layer.provide(PortalActions.layer),
   Layer.provide(PortalLicenses.layer),
   Layer.provide([PortalSignIns.layer, Runtime.layer, Licenses.layer]),
   Layer.provide([portalAccess, LicenseList.layer]),

@@ -1,18 +1,40 @@
 /** The devices that use a license. */
+import { useState } from "react"
 import { Meter } from "../console/look/Meter.tsx"
+import { ask } from "./Ask.ts"
 import { useFormats, useTexts } from "./Language.tsx"
-import { Card } from "./Parts.tsx"
-import type { LicenseDetails } from "./Session.tsx"
+import { Card, Confirmation } from "./Parts.tsx"
+import { type LicenseDetails, useAction, useSession } from "./Session.tsx"
 
 interface Props {
   readonly license: LicenseDetails
   readonly onChanged: () => void
 }
 
-export const Devices = ({ license: { active_device_count: used, devices, limits } }: Props) => {
+type Device = LicenseDetails["devices"][number]
+
+export const Devices = ({ license, onChanged }: Props) => {
+  const { active_device_count: used, devices, id, limits, status } = license
   const texts = useTexts()
   const { day } = useFormats()
+  const { leave } = useSession()
+  const [chosen, setChosen] = useState<Device>()
+  const [said, setSaid] = useState("")
+  const { isBusy, refused, run } = useAction(() => leave(true))
   const limit = limits.max_activations
+  const mayDeactivate = limits.self_deactivations_per_month > 0 && status !== "revoked"
+  const nameOf = ({ name }: Device) => name ?? texts.unnamedDevice
+  const deactivate = (device: Device) =>
+    void run(async () => {
+      const params = { license_id: id, device_id: device.id }
+      const result = await ask("POST /licenses/:license_id/devices/:device_id/deactivate", { params })
+      return "refused" in result ? result : { answer: true }
+    }).then((isDone) => {
+      if (isDone === undefined) return
+      setChosen(undefined)
+      setSaid(texts.deactivated(nameOf(device)))
+      onChanged()
+    })
   return (
     <Card heading={texts.devices}>
       <p>{limit === 0 ? texts.devicesUnlimited(used) : texts.devicesUsed(used, limit)}</p>
@@ -22,14 +44,42 @@ export const Devices = ({ license: { active_device_count: used, devices, limits 
         {devices.map((device) => (
           <li key={device.id}>
             <div className="what">
-              <strong>{device.name ?? texts.unnamedDevice}</strong>
+              <strong>{nameOf(device)}</strong>
               <small>
-                {[device.os, texts.lastSeen(day(device.last_seen_at))].filter((part) => part !== undefined).join(" · ")}
+                {[
+                  device.os,
+                  device.slot_held_until === undefined
+                    ? texts.lastSeen(day(device.last_seen_at))
+                    : texts.heldUntil(day(device.slot_held_until))
+                ]
+                  .filter((part) => part !== undefined)
+                  .join(" · ")}
               </small>
             </div>
+            {mayDeactivate && device.slot_held_until === undefined && (
+              <button
+                type="button"
+                aria-label={texts.deactivateDevice(nameOf(device))}
+                onClick={() => setChosen(device)}
+              >
+                {texts.deactivate}
+              </button>
+            )}
           </li>
         ))}
       </ul>
+      <p role="status">{said}</p>
+      {chosen !== undefined && (
+        <Confirmation
+          title={texts.deactivateTitle(nameOf(chosen))}
+          text={texts.deactivateText}
+          action={texts.deactivate}
+          isBusy={isBusy}
+          refused={refused}
+          onConfirm={() => deactivate(chosen)}
+          onClose={() => setChosen(undefined)}
+        />
+      )}
     </Card>
   )
 }

@@ -74,6 +74,36 @@ export const Field = ({ complete = "off", hint, initial, label, name, type = "te
   </div>
 )
 
+/** Asks once more before something is done. */
+export const Confirmation = (props: {
+  readonly title: string
+  readonly text: string
+  readonly action: string
+  readonly isBusy: boolean
+  readonly refused: Refused | undefined
+  readonly onConfirm: () => void
+  readonly onClose: () => void
+}) => {
+  const texts = useTexts()
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-labelledby="confirmation" onClose={props.onClose}>
+      <h2 id="confirmation">{props.title}</h2>
+      <p>{props.text}</p>
+      <Refusal refused={props.refused} />
+      <div className="choices">
+        <button type="button" className="danger" aria-disabled={props.isBusy} onClick={props.onConfirm}>
+          {props.action}
+        </button>
+        <button type="button" onClick={() => dialog.current?.close()}>
+          {texts.cancel}
+        </button>
+      </div>
+    </dialog>
+  )
+}
+
 export const Nothing = ({ title, text }: { readonly title?: string; readonly text: string }) => (
   <div className="nothing">
     <Icon name="key" />

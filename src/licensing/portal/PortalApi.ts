@@ -61,6 +61,21 @@ const sessions = HttpApiGroup.make("sessions")
       success: Data(PortalLicenseDetails),
       error: failures("NOT_FOUND")
     }),
+    HttpApiEndpoint.post("deactivate", "/licenses/:license_id/devices/:device_id/deactivate", {
+      params: { ...license, device_id: Schema.String },
+      success: HttpApiSchema.NoContent,
+      error: failures(
+        "NOT_FOUND",
+        "LICENSE_KEY_INVALID",
+        "NOT_READY",
+        "PRODUCT_MISMATCH",
+        "LICENSE_REVOKED",
+        "DEVICE_BLACKLISTED",
+        "DEVICE_NOT_FOUND",
+        "DEVICE_STATE_CONFLICT",
+        "SELF_DEACTIVATION_LIMIT_REACHED"
+      )
+    }),
     HttpApiEndpoint.post("offline", "/licenses/:license_id/offline", {
       params: license,
       payload: Schema.Struct({ license_key: Key, request: OfflineRequest }),

@@ -3,10 +3,10 @@ import { Effect, Layer } from "effect"
 import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import { PortalSession } from "./PortalAccess.ts"
+import { PortalActions } from "./PortalActions.ts"
 import { PortalApi } from "./PortalApi.ts"
 import { PortalCookie } from "./PortalCookie.ts"
 import { PortalLicenses } from "./PortalLicenses.ts"
-import { PortalOffline } from "./PortalOffline.ts"
 import { PortalSessions } from "./PortalSessions.ts"
 import { PortalSignIns } from "./PortalSignIns.ts"
 
@@ -40,7 +40,7 @@ const sessionsHttp = operationGroup(
   Effect.fn(function* (handlers) {
     const cookie = yield* PortalCookie
     const licenses = yield* PortalLicenses
-    const offline = yield* PortalOffline
+    const actions = yield* PortalActions
     const sessions = yield* PortalSessions
     return handlers.handleAll({
       signOut: () =>
@@ -50,8 +50,10 @@ const sessionsHttp = operationGroup(
         ),
       licenses: ({ query }) => Effect.flatMap(PortalSession, ({ owner }) => licenses.list(owner, query)),
       license: ({ params }) => Effect.flatMap(PortalSession, ({ owner }) => licenses.get(owner, params.license_id)),
+      deactivate: ({ params }) =>
+        Effect.flatMap(PortalSession, ({ owner }) => actions.deactivate(owner, params.license_id, params.device_id)),
       offline: ({ params, payload }) =>
-        Effect.flatMap(PortalSession, ({ owner }) => offline.exchange(owner, params.license_id, payload))
+        Effect.flatMap(PortalSession, ({ owner }) => actions.exchange(owner, params.license_id, payload))
     })
   })
 )

@@ -33,6 +33,8 @@ const PortalFeature = Schema.Struct({
 })
 
 const PortalDevice = Schema.Struct({
+  /** Until when the slot of a deactivated device stays taken, because it may work offline until then. */
+  slot_held_until: Schema.optionalKey(Timestamp),
   id: Device.fields.id,
   name: Schema.optionalKey(Schema.String),
   os: Device.fields.os,

@@ -6,11 +6,11 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../contrac
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
-import { Devices } from "../devices/Devices.ts"
 import { LicenseList } from "../management/LicenseList.ts"
 import { Licenses } from "../management/Licenses.ts"
 import type { License } from "../model/License.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
+import { isOverdue } from "../rows/DeviceStatusSql.ts"
 import { accessEndsAt } from "../rules/Lifecycle.ts"
 import type { PortalOwner } from "./PortalAccess.ts"
 import type { PortalDevice, PortalLicense, PortalLicenseDetails, PortalSeat } from "./PortalLicense.ts"
@@ -33,7 +33,6 @@ export class PortalLicenses extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const reads = yield* LicenseList
       const licenses = yield* Licenses
-      const devices = yield* Devices
 
       const present = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
         const facts = yield* sql<LicenseFacts>`
@@ -64,6 +63,19 @@ export class PortalLicenses extends Context.Service<
         if (row === undefined) return yield* refuseUnknownLicense(id)
       })
 
+      /** Devices with a slot, the newest first. A floating seat needs none. */
+      const devicesOf = Effect.fnUntraced(function* (id: string) {
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* sql<Nullable<PortalDevice>>`
+          SELECT d.id, coalesce(d.hostname, d.pod_name, d.container_id) AS name, d.os, d.binding_kind, d.first_seen_at, d.last_seen_at,
+            CASE WHEN d.slot_held_until > ${instant(now)} THEN d.slot_held_until END AS slot_held_until
+          FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
+          WHERE d.license_id = ${id} AND ((d.status = 'active' AND d.holds_slot AND NOT ${isOverdue(sql, now)})
+            OR d.slot_held_until > ${instant(now)})
+          ORDER BY d.created_at DESC, d.id DESC LIMIT ${shownMax}`
+        return rows.map((row) => withoutNulls<PortalDevice>(row))
+      }, Effect.orDie)
+
       const seatsOf = Effect.fnUntraced(function* (id: string) {
         const now = instant(yield* Clock.currentTimeMillis)
         const rows = yield* sql<Nullable<PortalSeat>>`
@@ -79,19 +91,18 @@ export class PortalLicenses extends Context.Service<
         yield* own(owner, id)
         const [license] = yield* Effect.orDie(present([id]))
         if (license === undefined) return yield* refuseUnknownLicense(id)
-        const active = yield* devices.list(id, { status: "active", limit: shownMax })
         const features = yield* licenses.features(id, { limit: shownMax })
         return {
           ...license,
           features: features.items.filter(({ enabled }) => enabled),
-          devices: active.items.map(presentedDevice),
+          devices: yield* devicesOf(id),
           seats: yield* seatsOf(id)
         }
       })
 
       return PortalLicenses.of({ list, get, own })
     })
-  ).pipe(Layer.provide(Devices.layer))
+  )
 }
 
 interface LicenseFacts {
@@ -107,16 +118,6 @@ const presented = (license: License, facts: LicenseFacts | undefined): ReadonlyA
   const { grace_period_days, ...shown } = facts
   const end = accessEndsAt(license, { grace_period_days })
   return [{ ...license, ...shown, ...(end !== undefined && { access_ends_at: end }) }]
-}
-
-const presentedDevice = ({
-  hostname,
-  pod_name,
-  container_id,
-  ...device
-}: Effect.Success<ReturnType<Devices["Service"]["get"]>>): PortalDevice => {
-  const name = hostname ?? pod_name ?? container_id
-  return { ...device, ...(name !== undefined && { name }) }
 }
 
 /**

@@ -92,6 +92,41 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
     })
   )
 
+  it.effect("gives the slot of a device back, at most as often as the policy says", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { license, license_key } = yield* issue()
+      const other = yield* issue()
+      const application = yield* connect({ licenseKey: license_key })
+      yield* client.licenses.update({ params: { id: license.id }, payload: { self_deactivations_per_month: 1 } })
+      for (const fingerprint of ["laptop", "desk"])
+        yield* application.runtime.activate({ payload: { fingerprint, hostname: fingerprint } })
+      yield* application.runtime.checkout({ payload: { fingerprint: "seat", hostname: "seat" } })
+      const { ask } = yield* browse("203.0.113.9")
+      yield* ask("/sign-in/key", { license_key })
+      const read = Effect.map(ask(`/licenses/${license.id}`), ({ json }) => json.data)
+      const { devices, seats } = yield* read
+      assert.deepStrictEqual(
+        devices.map(({ name }: { name: string }) => name),
+        ["desk", "laptop"]
+      )
+      assert.deepStrictEqual(
+        seats.map(({ device_name }: { device_name: string }) => device_name),
+        ["seat"]
+      )
+      const deactivate = (licenseId: string, index: number) =>
+        ask(`/licenses/${licenseId}/devices/${devices[index].id}/deactivate`, {})
+      assert.strictEqual((yield* deactivate(other.license.id, 0)).status, 404)
+      assert.strictEqual((yield* deactivate(license.id, 0)).status, 204)
+      assert.strictEqual((yield* deactivate(license.id, 0)).json.error.code, "DEVICE_STATE_CONFLICT")
+      assert.strictEqual((yield* deactivate(license.id, 1)).json.error.code, "SELF_DEACTIVATION_LIMIT_REACHED")
+      const after = yield* read
+      assert.deepStrictEqual([after.devices.length, after.active_device_count], [1, 1])
+      const { items } = yield* client.events.list({ query: { event_type: "license.deactivated", limit: 1 } })
+      assert.deepStrictEqual([items[0]?.actor_type, items[0]?.actor_id], ["license", license.id])
+    })
+  )
+
   it.effect("changes nothing for the page of another site", () =>
     Effect.gen(function* () {
       const { license_key } = yield* issue()

@@ -1,0 +1,63 @@
+/** What the customer's page does to a license: by the rules of the runtime, with the license as the actor. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { CurrentActor } from "../../access/CurrentActor.ts"
+import { LicenseActors } from "../engine/LicenseActors.ts"
+import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
+import { deactivateOwn } from "../rules/OwnDevices.ts"
+import { LicenseIdCache } from "../runtime/credentials/LicenseIdCache.ts"
+import { keyIn } from "../runtime/credentials/PresentedKey.ts"
+import { unknownKey } from "../runtime/credentials/RuntimeAuthorization.ts"
+import { Runtime } from "../runtime/Runtime.ts"
+import type { OfflineRequest } from "../runtime/RuntimeRequests.ts"
+import type { PortalOwner } from "./PortalAccess.ts"
+import { PortalLicenses } from "./PortalLicenses.ts"
+
+const make = Effect.gen(function* () {
+  const runtime = yield* Runtime
+  const licenses = yield* PortalLicenses
+  const licenseIds = yield* LicenseIdCache
+  const actors = yield* LicenseActors
+  const sql = yield* SqlClient.SqlClient
+  const asLicense = (licenseId: string) =>
+    Effect.provideService(CurrentActor, { actor_type: "license" as const, actor_id: licenseId })
+
+  /** An address has no key, so the rule compares the license's current one. */
+  const deactivate = Effect.fn("PortalActions.deactivate")(function* (
+    owner: PortalOwner,
+    licenseId: string,
+    deviceId: string
+  ) {
+    yield* licenses.own(owner, licenseId)
+    const [row] = yield* Effect.orDie(
+      sql<{
+        readonly key_hash: string
+      }>`SELECT encode(key_hash, 'hex') AS key_hash FROM licenses WHERE id = ${licenseId}`
+    )
+    if (row === undefined) return yield* refuseUnknownLicense(licenseId)
+    const command = { keyHash: row.key_hash, productCode: undefined, deviceId }
+    yield* asLicense(licenseId)(actors.ask(licenseId, deactivateOwn, command))
+  })
+
+  /** The envelope is encrypted with the license key, which nothing stores: the page sends it. */
+  const exchange = Effect.fn("PortalActions.exchange")(function* (
+    owner: PortalOwner,
+    licenseId: string,
+    { license_key, request }: { readonly license_key: string; readonly request: OfflineRequest }
+  ) {
+    yield* licenses.own(owner, licenseId)
+    const key = keyIn(license_key.trim(), licenseIds)
+    if (key === undefined) return yield* unknownKey
+    // The computer cannot activate itself before.
+    const answer = runtime.offline({ ...key, licenseId }, { ...request, activate: true })
+    return yield* asLicense(licenseId)(answer)
+  })
+
+  return { deactivate, exchange }
+})
+
+export class PortalActions extends Context.Service<PortalActions, Effect.Success<typeof make>>()(
+  "licensing/licensing/portal/PortalActions"
+) {
+  static readonly layer = Layer.effect(PortalActions, make)
+}
