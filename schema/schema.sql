@@ -575,6 +575,7 @@ CREATE TABLE event_log (
   ip_address text,
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
+  actor_name text,
   CONSTRAINT events_pkey PRIMARY KEY (sequence),
   CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
 ) PARTITION BY RANGE (sequence);
@@ -602,6 +603,7 @@ CREATE TABLE usage_ledger (
   event_sequence bigint,
   event_feature_code text,
   event_ip_address text,
+  actor_name text,
   CONSTRAINT usage_ledger_pkey PRIMARY KEY (sequence),
   CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text]))),
   CONSTRAINT usage_ledger_event_check CHECK (((event_sequence IS NULL) OR ((action = 'consume'::text) AND (actor_type = 'license'::text) AND (event_feature_code IS NOT NULL) AND (event_id IS NOT NULL) AND (device_id IS NOT NULL))))
@@ -619,7 +621,8 @@ CREATE VIEW events AS
     resource_id,
     ip_address,
     metadata,
-    created_at
+    created_at,
+    actor_name
    FROM ( SELECT event_log.sequence,
             event_log.event_type,
             event_log.actor_type,
@@ -628,7 +631,8 @@ CREATE VIEW events AS
             event_log.resource_id,
             event_log.ip_address,
             event_log.metadata,
-            event_log.created_at
+            event_log.created_at,
+            event_log.actor_name
            FROM event_log
         UNION ALL
          SELECT usage_ledger.event_sequence AS sequence,
@@ -639,7 +643,8 @@ CREATE VIEW events AS
             usage_ledger.license_id AS resource_id,
             usage_ledger.event_ip_address AS ip_address,
             jsonb_strip_nulls(jsonb_build_object('feature_id', usage_ledger.feature_id, 'feature_code', usage_ledger.event_feature_code, 'amount', usage_ledger.amount, 'event_id', usage_ledger.event_id, 'balance_after', usage_ledger.balance_after, 'max_after', usage_ledger.max_after, 'device_id', usage_ledger.device_id, 'request_id', usage_ledger.request_id)) AS metadata,
-            usage_ledger.occurred_at AS created_at
+            usage_ledger.occurred_at AS created_at,
+            NULL::text AS actor_name
            FROM usage_ledger) event
   WHERE (sequence IS NOT NULL);
 COMMENT ON VIEW events IS 'A row is an event: all of event_log, and the consumptions of usage_ledger.';
@@ -682,7 +687,7 @@ CREATE FUNCTION event_numbered(number bigint)
  STABLE
 AS $function$
   SELECT event.sequence, event.event_type, event.actor_type, event.actor_id, event.resource_type, event.resource_id,
-    event.ip_address, event.metadata, event.created_at
+    event.ip_address, event.metadata, event.created_at, event.actor_name
   FROM (
     SELECT (SELECT p.first_sequence FROM sequence_partitions p
         WHERE p.parent = 'usage_ledger' AND p.first_event <= number ORDER BY p.first_event DESC LIMIT 1) AS first,
@@ -691,14 +696,14 @@ AS $function$
     OFFSET 0
   ) AS ledger CROSS JOIN LATERAL (
     SELECT l.sequence, l.event_type, l.actor_type, l.actor_id, l.resource_type, l.resource_id, l.ip_address, l.metadata,
-      l.created_at
+      l.created_at, l.actor_name
     FROM event_log l WHERE l.sequence = number
     UNION ALL
     SELECT u.event_sequence, 'usage.consumed', 'license', u.actor_id, 'license', u.license_id, u.event_ip_address,
       jsonb_strip_nulls(jsonb_build_object('feature_id', u.feature_id, 'feature_code', u.event_feature_code, 'amount', u.amount,
         'event_id', u.event_id, 'balance_after', u.balance_after, 'max_after', u.max_after, 'device_id', u.device_id,
         'request_id', u.request_id)),
-      u.occurred_at
+      u.occurred_at, NULL
     FROM usage_ledger u
     WHERE u.event_sequence = number AND u.sequence >= ledger.first
       AND u.sequence < coalesce(ledger.beyond, 9223372036854775807)
@@ -929,6 +934,7 @@ CREATE TABLE bulk_jobs (
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone,
+  actor_name text,
   CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id),
   CONSTRAINT bulk_jobs_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'running'::text, 'completed'::text, 'canceled'::text, 'failed'::text])))
 ) WITH (fillfactor=50);
@@ -1044,7 +1050,7 @@ CREATE TABLE overview_counts (
   code text NOT NULL,
   count bigint NOT NULL,
   CONSTRAINT overview_counts_pkey PRIMARY KEY (product_id, unit, bucket_start, kind, code),
-  CONSTRAINT overview_counts_kind_check CHECK ((kind = ANY (ARRAY['created'::text, 'expired'::text, 'activated'::text, 'refused'::text, 'seats'::text]))),
+  CONSTRAINT overview_counts_kind_check CHECK ((kind = ANY (ARRAY['created'::text, 'expired'::text, 'activated'::text, 'refused'::text, 'seats'::text, 'maintenance_renewed'::text, 'maintenance_expired'::text]))),
   CONSTRAINT overview_counts_unit_check CHECK ((unit = ANY (ARRAY['quarter'::text, 'day'::text])))
 ) WITH (fillfactor=80);
 COMMENT ON TABLE overview_counts IS 'A row is how often something happened in a quarter of an hour or a day of UTC, in one product or, with an empty product_id, in all.';
@@ -1095,6 +1101,7 @@ CREATE TABLE erasures (
   attempts integer DEFAULT 0 NOT NULL,
   retry_at timestamp with time zone,
   changed_partitions text[] DEFAULT '{}'::text[] NOT NULL,
+  actor_name text,
   CONSTRAINT erasures_pkey PRIMARY KEY (customer_id)
 );
 COMMENT ON TABLE erasures IS 'A row is an erasure of a customer that is not finished: where it continues, and the names and addresses that it removes.';

@@ -6,6 +6,8 @@ export interface Actor {
   readonly actor_type: "api_key" | "license" | "oidc_subject" | "system"
   /** The API key's or license's id, an OIDC subject, or the name of a part of the service. */
   readonly actor_id: string
+  /** The name of the API key or person. */
+  readonly actor_name?: string | undefined
 }
 
 /** The owner of a management credential, with its permissions. */

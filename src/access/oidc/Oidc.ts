@@ -129,9 +129,10 @@ const principalOf = (payload: JWTPayload, claims: Claims): Effect.Effect<Princip
   const products = claims.products === undefined ? undefined : productsOf(payload[claims.products])
   if (!isSubject || isBound || products === "unusable") return Effect.fail(invalid)
   const scopes = scopesOf(payload[claims.scopes])
+  const name = nameOf(payload) ?? sub
   return Effect.succeed({
-    actor: { actor_type: "oidc_subject", actor_id: sub },
-    name: nameOf(payload) ?? sub,
+    actor: { actor_type: "oidc_subject", actor_id: sub, actor_name: name },
+    name,
     // As of API keys, the scope admin has no limit.
     scopes: products === undefined ? scopes : scopes.difference(new Set(["admin"])),
     expires_at: payload.exp === undefined ? undefined : payload.exp * 1_000,
@@ -140,9 +141,9 @@ const principalOf = (payload: JWTPayload, claims: Claims): Effect.Effect<Princip
 }
 
 /** The subject's name from the issuer (OpenID Connect Core, section 5.1), limited in length. */
-const nameOf = ({ name, preferred_username }: JWTPayload): string | undefined =>
-  [name, preferred_username]
-    .flatMap((claim) => (typeof claim === "string" && claim !== "" ? [claim] : []))[0]
+const nameOf = ({ email, name, preferred_username }: JWTPayload): string | undefined =>
+  [name, preferred_username, email]
+    .flatMap((claim) => (typeof claim === "string" && claim !== "" && isStorable(claim) ? [claim] : []))[0]
     ?.slice(0, subjectMax)
     .toWellFormed()
 

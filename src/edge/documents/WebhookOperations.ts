@@ -20,6 +20,7 @@ export const webhookEventSchema: Json = {
       properties: {
         actor_type: { $ref: "#/components/schemas/AuditActorType" },
         actor_id: { type: "string" },
+        actor_name: { type: "string", description: "The name of the API key or person at that time; absent: none." },
         resource_type: { type: "string" },
         resource_id: { type: "string" },
         metadata: { type: "object", additionalProperties: true }

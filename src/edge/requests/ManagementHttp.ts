@@ -43,7 +43,7 @@ export const layer = Layer.effect(
       if (refusal !== undefined) return yield* refusal
       yield* keys.used(key.id)
       const { name, scopes, expires_at, product_ids } = key
-      const actor = { actor_type: "api_key", actor_id: key.id } as const
+      const actor = { actor_type: "api_key", actor_id: key.id, actor_name: name } as const
       return { actor, name, scopes, expires_at, product_ids } satisfies Principal as Principal
     })
 

@@ -7,7 +7,7 @@ import { type Code, statuses } from "../../contract/api/ErrorCode.ts"
 import { PositiveCount } from "../../contract/api/Int64.ts"
 import { isStorable, publishedAs } from "../../contract/api/Text.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
-import { AuditActorType } from "../../ledger/events/Event.ts"
+import { ActorName, AuditActorType } from "../../ledger/events/Event.ts"
 import { actions, resultClasses } from "./Action.ts"
 
 const ActivityAction = Schema.Literals(actions).annotate({
@@ -56,7 +56,8 @@ export const Activity = Schema.Struct({
   device_id: id("The device, if the license has it."),
   feature_code: id("The feature that was used, changed or requested."),
   event_sequence: Schema.optionalKey(PositiveCount.annotate({ description: "The event with the details." })),
-  ip_address: id("The client's address.")
+  ip_address: id("The client's address."),
+  actor_name: ActorName
 }).annotate({ identifier: "Activity" })
 export type Activity = typeof Activity.Type
 

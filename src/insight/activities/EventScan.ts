@@ -128,7 +128,7 @@ const joined = (sql: SqlClient.SqlClient, productIds: ProductIds) => sql`
 
 const joinedEvents = (sql: SqlClient.SqlClient) =>
   sql.literal(`
-  SELECT c.sequence AS event_sequence, c.event_type, c.actor_type, c.actor_id, c.created_at AS occurred_at, c.ip_address,
+  SELECT c.sequence AS event_sequence, c.event_type, c.actor_type, c.actor_id, c.actor_name, c.created_at AS occurred_at, c.ip_address,
     c.metadata ->> 'code' AS code, nullif(c.metadata ->> 'request_id', 'req_none') AS request_id, subject.license_id,
     coalesce(l.product_id, CASE c.resource_type WHEN 'product' THEN c.resource_id END, c.metadata ->> 'product_id',
       CASE c.resource_type ${products} END) AS product_id,

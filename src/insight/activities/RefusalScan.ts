@@ -18,7 +18,7 @@ const table = {
 const licenseColumns = ["product_id", "customer_id", "order_id", "subscription_id"] as const
 
 const RefusalRow = Schema.Struct({
-  ...Struct.omit(Activity.fields, ["source", "result_class", "actor_type", "actor_id", "event_sequence"]),
+  ...Struct.omit(Activity.fields, ["source", "result_class", "actor_type", "actor_id", "actor_name", "event_sequence"]),
   license_id: Schema.String
 })
 const decodeRefusals = decodeRows(RefusalRow)

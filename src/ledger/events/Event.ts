@@ -10,6 +10,10 @@ export const AuditActorType = Schema.Literals(["api_key", "license", "oidc_subje
 })
 export type AuditActorType = typeof AuditActorType.Type
 
+export const ActorName = Schema.optionalKey(
+  Schema.String.annotate({ description: "The name of the API key or person at that time." })
+)
+
 export const Event = Schema.Struct({
   sequence: PositiveCount.annotate({ description: "Gapless and in commit order." }),
   event_type: Schema.String.annotate({ description: "What happened, such as license.created." }),
@@ -20,6 +24,7 @@ export const Event = Schema.Struct({
   created_at: Timestamp,
   // Optional in the contract only: all recorded events have it.
   resource_id: Schema.optionalKey(Schema.String),
-  ip_address: Schema.optionalKey(Schema.String)
+  ip_address: Schema.optionalKey(Schema.String),
+  actor_name: ActorName
 }).annotate({ identifier: "Event" })
 export type Event = typeof Event.Type

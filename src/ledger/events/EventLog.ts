@@ -28,6 +28,7 @@ export interface NewEvent {
 export interface EventRow extends NewEvent {
   readonly actor_type: string
   readonly actor_id: string
+  readonly actor_name?: string | undefined
   readonly ip_address: string | undefined
   readonly created_at: number
 }
@@ -45,6 +46,7 @@ export interface UsageRow {
   readonly device_id?: string | undefined
   readonly actor_type: string
   readonly actor_id: string
+  readonly actor_name?: string | undefined
   readonly request_id: string
   readonly occurred_at: number
   /** Only in the event of a consumption, as is `ip_address`. */
@@ -190,10 +192,11 @@ const counterOf = (
 
 const eventRows = (sql: SqlClient.SqlClient, { events: rows, eventOrdinals }: Numbered) => sql`
   INSERT INTO event_log
-    (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
+    (sequence, event_type, actor_type, actor_id, actor_name, resource_type, resource_id, ip_address, metadata, created_at)
   SELECT counter.base + unnest(${columns.int4(eventOrdinals)}),
     unnest(${columns.text(rows.map((row) => row.event_type))}), unnest(${columns.text(rows.map((row) => row.actor_type))}),
-    unnest(${columns.text(rows.map((row) => row.actor_id))}), unnest(${columns.text(rows.map((row) => row.resource_type))}),
+    unnest(${columns.text(rows.map((row) => row.actor_id))}),
+    unnest(${columns.text(rows.map((row) => row.actor_name ?? null))}), unnest(${columns.text(rows.map((row) => row.resource_type))}),
     unnest(${columns.text(rows.map((row) => row.resource_id))}),
     unnest(${columns.text(rows.map((row) => row.ip_address ?? null))}),
     unnest(${columns.jsonb(rows.map((row) => row.metadata))}),
@@ -203,7 +206,7 @@ const eventRows = (sql: SqlClient.SqlClient, { events: rows, eventOrdinals }: Nu
 const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usageOrdinals }: Numbered) => sql`
   INSERT INTO usage_ledger
     (sequence, license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
-     request_id, occurred_at, event_sequence, event_feature_code, event_ip_address)
+     actor_name, request_id, occurred_at, event_sequence, event_feature_code, event_ip_address)
   SELECT counter.ledger_base + generate_series(1, ${rows.length}),
     unnest(${columns.text(rows.map((row) => row.license_id))}), unnest(${columns.text(rows.map((row) => row.feature_id))}),
     unnest(${columns.text(rows.map((row) => row.action))}), unnest(${columns.text(rows.map((row) => row.event_id ?? null))}),
@@ -211,6 +214,7 @@ const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usageOrdinals }: Num
     unnest(${columns.int8(rows.map((row) => row.max_after ?? null))}),
     unnest(${columns.text(rows.map((row) => row.device_id ?? null))}),
     unnest(${columns.text(rows.map((row) => row.actor_type))}), unnest(${columns.text(rows.map((row) => row.actor_id))}),
+    unnest(${columns.text(rows.map((row) => row.actor_name ?? null))}),
     unnest(${columns.text(rows.map((row) => row.request_id))}),
     unnest(${columns.timestamptz(rows.map((row) => row.occurred_at))}),
     counter.base + unnest(${columns.int4(usageOrdinals)}),

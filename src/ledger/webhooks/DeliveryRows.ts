@@ -14,6 +14,7 @@ export interface ClaimedEvent {
   readonly event_type: string
   readonly actor_type: string
   readonly actor_id: string
+  readonly actor_name?: string | null
   readonly resource_type: string
   readonly resource_id: string
   readonly metadata: { readonly [key: string]: unknown }
@@ -61,7 +62,7 @@ export const claim = (
       FROM taken JOIN webhook_endpoints endpoint ON endpoint.id = taken.endpoint_id GROUP BY sequence
     ) AS event_of CROSS JOIN LATERAL (
       -- OFFSET stops the planner from reversing the join: it would read all events when it estimates few.
-      SELECT sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at
+      SELECT sequence, event_type, actor_type, actor_id, actor_name, resource_type, resource_id, metadata, created_at
       FROM event_numbered(event_of.sequence) OFFSET 0
     ) AS event
     ORDER BY event.sequence`

@@ -10,14 +10,14 @@ type RecordedEvent = Omit<ClaimedEvent, "endpoint_ids" | "endpoint_revisions" | 
 
 /** `{id, type, sequence, created_at, data}` as UTF-8. */
 export const bodyOf = (event: RecordedEvent): Uint8Array => {
-  const { actor_type, actor_id, resource_type, resource_id, metadata } = event
+  const { actor_type, actor_id, actor_name, resource_type, resource_id, metadata } = event
   return Buffer.from(
     JSON.stringify({
       id: `evt_${event.sequence}`,
       type: event.event_type,
       sequence: event.sequence,
       created_at: formatTimestamp(event.created_at),
-      data: { actor_type, actor_id, resource_type, resource_id, metadata }
+      data: { actor_type, actor_id, actor_name: actor_name ?? undefined, resource_type, resource_id, metadata }
     })
   )
 }

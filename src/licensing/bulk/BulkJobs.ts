@@ -56,7 +56,7 @@ export class BulkJobs extends Context.Service<
         const { action, dry_run = false, filter, parameters = {}, reason } = input
         const selection = yield* selectionOf(input)
         const [id, now] = [yield* ids.make("bulkJob"), yield* Clock.currentTimeMillis]
-        const [product_ids, { actor_id, actor_type }] = [yield* CurrentProducts, yield* CurrentActor]
+        const [product_ids, { actor_id, actor_name, actor_type }] = [yield* CurrentProducts, yield* CurrentActor]
         const { clientAddress, requestId } = yield* RequestContext
         const store = Effect.gen(function* () {
           if (parameters.policy_id !== undefined) yield* refuseUnknownPolicy(sql, parameters.policy_id)
@@ -72,6 +72,7 @@ export class BulkJobs extends Context.Service<
               created_at: now
             },
             ...(filter === undefined ? undefined : { filter: kept(filter) }),
+            ...(actor_name === undefined ? undefined : { actor_name }),
             ...(reason === undefined ? undefined : { reason }),
             ...(product_ids === undefined ? undefined : { product_ids }),
             ...(clientAddress === undefined ? undefined : { ip_address: clientAddress })

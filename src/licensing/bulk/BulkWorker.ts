@@ -47,7 +47,8 @@ export class BulkWorker extends Context.Service<
           const ended = yield* endJob(sql, job.id, { ...outcome, now })
           if (ended.status !== outcome.status) return
           const { metadata, ...event } = endedEvent(ended)
-          const origin = { actor_type: job.actor_type, actor_id: job.created_by, ip_address: job.ip_address }
+          const { actor_name, actor_type, created_by: actor_id, ip_address } = job
+          const origin = { actor_type, actor_id, actor_name, ip_address }
           yield* events.appendRows([
             { ...event, ...origin, created_at: now, metadata: { ...metadata, request_id: job.request_id } }
           ])
@@ -117,7 +118,7 @@ const isOvertaken = (error: SqlError.SqlError): boolean =>
 
 const commandOf = (job: JobRow): SharedCommand => {
   const { commandOf, needsBare, rule } = actions[job.action]
-  const { actor_type, created_by, id, ip_address, parameters, product_ids, request_id } = job
+  const { actor_name, actor_type, created_by, id, ip_address, parameters, product_ids, request_id } = job
   return {
     rule,
     isBare: job.dry_run && needsBare,
@@ -125,6 +126,7 @@ const commandOf = (job: JobRow): SharedCommand => {
     origin: {
       actor_type: actor_type as Origin["actor_type"],
       actor_id: created_by,
+      actor_name,
       request_id,
       ip_address,
       bulk_job_id: id

@@ -20,6 +20,7 @@ const JobRow = Schema.Struct({
   ...BulkJob.fields,
   position: Count,
   actor_type: Schema.String,
+  actor_name: Schema.optionalKey(Schema.String),
   request_id: Schema.String,
   ip_address: Schema.optionalKey(Schema.String),
   attempts: Count
@@ -33,7 +34,7 @@ const decodeRefusals = decodeRows(BulkRefusal)
 
 const jobColumns = `id, action, filter, parameters, dry_run, reason, status, matched, changed, unchanged, refused, failure,
   actor_id AS created_by, product_ids, created_at, updated_at, ended_at`
-const rowColumns = `${jobColumns}, position, actor_type, request_id, ip_address, attempts`
+const rowColumns = `${jobColumns}, position, actor_type, actor_name, request_id, ip_address, attempts`
 
 export const findJob = (sql: SqlClient.SqlClient, id: string, lock = false) =>
   Effect.map(
@@ -93,13 +94,13 @@ export const insertParts = (
 export const insertJob = (
   sql: SqlClient.SqlClient,
   row: Pick<JobRow, "id" | "action" | "filter" | "parameters" | "dry_run" | "reason" | "product_ids" | "request_id"> &
-    Pick<JobRow, "actor_type" | "created_by" | "created_at" | "ip_address">
+    Pick<JobRow, "actor_type" | "actor_name" | "created_by" | "created_at" | "ip_address">
 ) => sql`
   INSERT INTO bulk_jobs (id, action, filter, parameters, dry_run, reason, status, matched, product_ids, actor_type, actor_id,
-    request_id, ip_address, created_at, updated_at)
+    actor_name, request_id, ip_address, created_at, updated_at)
   VALUES (${row.id}, ${row.action}, ${row.filter === undefined ? null : json(row.filter)}, ${json(row.parameters)}, ${row.dry_run},
     ${row.reason ?? null}, 'pending', 0, ${row.product_ids === undefined ? null : columns.text(row.product_ids)},
-    ${row.actor_type}, ${row.created_by}, ${row.request_id}, ${row.ip_address ?? null}, ${instant(row.created_at)},
+    ${row.actor_type}, ${row.created_by}, ${row.actor_name ?? null}, ${row.request_id}, ${row.ip_address ?? null}, ${instant(row.created_at)},
     ${instant(row.created_at)})`
 
 /**

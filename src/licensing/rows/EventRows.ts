@@ -15,6 +15,7 @@ export const eventRow = (event: NewEvent, origin: Origin, now: number): EventRow
   ...event,
   actor_type: origin.actor_type,
   actor_id: origin.actor_id,
+  actor_name: origin.actor_name,
   ip_address: origin.ip_address,
   created_at: now,
   metadata: {
@@ -36,6 +37,7 @@ export const usageRow = (entry: LedgerEntry, license_id: string, origin: Origin,
   license_id,
   actor_type: origin.actor_type,
   actor_id: origin.actor_id,
+  actor_name: origin.actor_name,
   request_id: origin.request_id,
   ip_address: entry.action === "consume" ? origin.ip_address : undefined,
   occurred_at: now

@@ -57,6 +57,7 @@ layer(layerServer)("The token of a request", (it) => {
       assert.deepInclude(named, { kind: "oidc_subject", id: "u-1", name: "Ada Byron", scopes: ["license:read"] })
       assert.deepInclude(yield* meOf({ sub: "u-2", scope: "", preferred_username: "ada" }), { name: "ada", scopes: [] })
       assert.deepInclude(yield* meOf({ sub: "u-3", name: 7 }), { name: "u-3" })
+      assert.deepInclude(yield* meOf({ sub: "u-4", name: "", email: "ada@example.com" }), { name: "ada@example.com" })
     })
   )
 })

@@ -33,6 +33,7 @@ layer(layerServer)("A service that accepts tokens of an issuer", (it) => {
       assertAnswered(yield* send({ method: "POST", path: "/api/v1/products", headers, body }), 201)
       const [event] = (yield* client.events.list({ query: { event_type: "product.created" } })).items
       assert.deepStrictEqual([event?.actor_type, event?.actor_id], ["oidc_subject", "backoffice"])
+      assert.strictEqual(event?.actor_name, "backoffice")
       const read = yield* send({ path: "/api/v1/products", headers })
       assertRefused(read, 403, "TOKEN_SCOPE_DENIED", "product:read")
       assert.include(String(read.headers["www-authenticate"]), 'error="insufficient_scope"')

@@ -155,6 +155,7 @@ layer(layerService())("Webhooks over HTTP", (it) => {
         data: {
           actor_type: "api_key",
           actor_id: event!.actor_id,
+          actor_name: "bootstrap",
           resource_type: "product",
           resource_id: product.id,
           metadata: event!.metadata

@@ -9,7 +9,7 @@ import { foreignPolicy } from "../model/Moves.ts"
 import { endsOf } from "./Ends.ts"
 import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
-import { ownLimits, policyEdit, policyFeature } from "./Operators.ts"
+import { assignment, maintained, ownLimits, policyEdit, policyFeature } from "./Operators.ts"
 import type { Operation, Plan } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 
@@ -52,7 +52,7 @@ export class Clients {
     }
     const any = stored.licenses.get(licenseId(random.between(0, this.plan.licenses.length - 1)))!
     const drawn = only.length === 0 ? (this.remedy(any) ?? random.weighted(this.plan.operations)) : random.pick(only)
-    const license = drawn === "renew maintenance" ? this.maintained(any, stored) : any
+    const license = drawn === "renew maintenance" ? maintained(random, any, stored.licenses) : any
     const operation = this.firstOf(drawn, license, stored)
     const [subject, command] = this.draw(operation, license, stored, now)
     const meant: Call = { request, operation, node, subject, command, isRepeated: false, scope: undefined }
@@ -63,10 +63,6 @@ export class Clients {
     if (this.history.length > historyMax) this.history.shift()
     return call
   }
-
-  /** Mostly a license that has maintenance, if there is one. */
-  private maintained = (any: License, { licenses }: Stored): License =>
-    (this.random.chance(0.8) && Array.from(licenses.values()).find(({ maintenance }) => maintenance !== null)) || any
 
   /** Sometimes an operator repairs a license that is suspended or expired. */
   private remedy({ expires, status }: License): Operation | undefined {
@@ -198,11 +194,7 @@ export class Clients {
       case "assign":
         return {
           feature_id: random.chance(0.05) ? "feat_foreign" : this.feature(stored),
-          ...(random.chance(0.3) && { enabled: random.chance(0.7) }),
-          ...(random.chance(0.6) && { max_consumptions: random.pick([null, 0, 5, 10, 50]) }),
-          ...(random.chance(0.3) &&
-            random.pick([{ expires_at: random.pick([null, ...dates]) }, { expires_with_license: random.chance(0.8) }])),
-          ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "assigned" }]) })
+          ...assignment(random, dates)
         }
       case "unassign":
         return { feature_id: this.feature(stored) }

@@ -1,4 +1,5 @@
 /** What operators ask for: edits of policies and of their features, and limits of single licenses. */
+import type { License } from "../model/Model.ts"
 import type { Operation } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 
@@ -38,6 +39,19 @@ export const policyEdit = (random: RandomSource) => {
   }
   return Object.fromEntries(Object.entries(edits).filter(() => random.chance(0.2)))
 }
+
+/** Mostly a license that has maintenance, if there is one. */
+export const maintained = (random: RandomSource, any: License, licenses: ReadonlyMap<string, License>): License =>
+  (random.chance(0.8) && Array.from(licenses.values()).find(({ maintenance }) => maintenance !== null)) || any
+
+/** What an assignment of a feature changes. */
+export const assignment = (random: RandomSource, dates: ReadonlyArray<number>) => ({
+  ...(random.chance(0.3) && { enabled: random.chance(0.7) }),
+  ...(random.chance(0.6) && { max_consumptions: random.pick([null, 0, 5, 10, 50]) }),
+  ...(random.chance(0.3) &&
+    random.pick([{ expires_at: random.pick([null, ...dates]) }, { expires_with_license: random.chance(0.8) }])),
+  ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "assigned" }]) })
+})
 
 /** A request about a feature that comes with a policy. `named` is mostly its feature. */
 export const policyFeature = (random: RandomSource, operation: Operation, named: string) => {

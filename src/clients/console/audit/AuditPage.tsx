@@ -76,13 +76,13 @@ const eventColumns: ReadonlyArray<Column<Event>> = [
   { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
   {
     title: "By",
-    show: ({ actor_id, actor_type }) =>
+    show: ({ actor_id, actor_name, actor_type }) =>
       actor_type === "system" ? (
         "the service"
       ) : (
         <>
           {wordsOf(actor_type)}
-          <small>{actor_id}</small>
+          <small title={actor_id}>{actor_name ?? actor_id}</small>
         </>
       )
   },

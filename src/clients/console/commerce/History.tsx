@@ -62,10 +62,10 @@ const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
   },
   {
     title: "By",
-    show: ({ actor_id, actor_type }) => (
+    show: ({ actor_id, actor_name, actor_type }) => (
       <>
         {actors[actor_type] ?? wordsOf(actor_type)}
-        <small>{actor_id}</small>
+        <small title={actor_id}>{actor_name ?? actor_id}</small>
       </>
     )
   }

@@ -33,7 +33,7 @@ export const ActivityDetails = ({ of }: { readonly of: Activity }) => {
       <Facts
         of={[
           ["When", <Time key="when" at={of.occurred_at} />],
-          ["By", actorNames[of.actor_type]],
+          ["By", of.actor_name ?? actorNames[of.actor_type]],
           ...textFact("Actor", of.actor_id),
           ...records.flatMap((field): ReadonlyArray<Fact> => {
             const id = of[field]
@@ -81,7 +81,7 @@ export const EventDetails = ({ of }: { readonly of: Event }) => (
     <Facts
       of={[
         ["When", <Time key="when" at={of.created_at} />],
-        ["By", actorNames[of.actor_type]],
+        ["By", of.actor_name ?? actorNames[of.actor_type]],
         ...textFact("Actor", of.actor_id),
         [
           recordName(of.resource_type),

@@ -74,6 +74,7 @@ const webhooks = (): Lines => {
     created_at: exampleSeconds * 1_000,
     actor_type: "api_key",
     actor_id: "key_01JZ8Q6Y3V5W7X9A1B3C5D7E9F",
+    actor_name: "Back office",
     resource_type: "license",
     resource_id: "lic_01JZ8Q6Y3V5W7X9A1B3C5D7E9F",
     metadata: { status: { old: "active", new: "suspended" }, request_id: "req_01JZ8Q6Y3V5W7X9A1B3C5D7E9F" }

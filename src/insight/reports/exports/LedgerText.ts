@@ -27,7 +27,8 @@ export type LedgerRow = readonly [
   device_id: string | null,
   actor_type: string,
   actor_id: string,
-  request_id: string
+  request_id: string,
+  actor_name: string | null
 ]
 
 export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<keyof UsageLedgerRow>
@@ -59,10 +60,12 @@ const members = ([
   device_id,
   actor_type,
   actor_id,
-  request_id
+  request_id,
+  actor_name
 ]: LedgerRow) => ({
   action,
   actor_id,
+  actor_name: actor_name ?? undefined,
   actor_type,
   amount,
   balance_after,
@@ -96,10 +99,14 @@ const plainText = /^[A-Za-z0-9_][ !#-+\--[\]-~]*$/
  * checked, which takes a sixth of the time: all other texts are ids, codes, times and enumerations.
  */
 export const isPlainRow = (row: LedgerRow): boolean =>
-  isPlain(row[eventAt]) && isPlain(row[deviceAt]) && isPlain(row[actorAt]) && isPlain(row[requestAt])
+  isPlain(row[eventAt]) &&
+  isPlain(row[deviceAt]) &&
+  isPlain(row[actorAt]) &&
+  isPlain(row[requestAt]) &&
+  isPlain(row[nameAt])
 
 const isPlain = (text: string | null): boolean => text === null || plainText.test(text)
 
-const [eventAt, deviceAt, actorAt, requestAt] = (["event_id", "device_id", "actor_id", "request_id"] as const).map(
-  (name) => ledgerFields.indexOf(name)
-) as [3, 15, 17, 18]
+const [eventAt, deviceAt, actorAt, requestAt, nameAt] = (
+  ["event_id", "device_id", "actor_id", "request_id", "actor_name"] as const
+).map((name) => ledgerFields.indexOf(name)) as [3, 15, 17, 18, 19]

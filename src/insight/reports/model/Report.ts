@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { Count, PositiveCount } from "../../../contract/api/Int64.ts"
 import { Instant, Timestamp } from "../../../contract/api/Timestamp.ts"
-import { AuditActorType, Event } from "../../../ledger/events/Event.ts"
+import { ActorName, AuditActorType, Event } from "../../../ledger/events/Event.ts"
 import { License, LicenseFeature, LicenseStatus } from "../../../licensing/model/License.ts"
 import { Order } from "../../../vendor/commerce/Order.ts"
 import { Subscription } from "../../../vendor/commerce/Subscription.ts"
@@ -86,7 +86,8 @@ export const UsageLedgerRow = Schema.Struct({
   device_id: Schema.optionalKey(Schema.String),
   actor_type: AuditActorType,
   actor_id: Schema.String,
-  request_id: Schema.String
+  request_id: Schema.String,
+  actor_name: ActorName
 }).annotate({ identifier: "UsageLedgerRow" })
 export type UsageLedgerRow = typeof UsageLedgerRow.Type
 

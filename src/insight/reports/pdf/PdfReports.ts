@@ -133,7 +133,7 @@ const pdfReports: { readonly [K in ReportKind]: PdfReport } = {
           ],
           read.rows.map((row) => ({
             ...row,
-            actor: row["actor_id"] === row["license_id"] ? "the license" : row["actor_id"]!
+            actor: row["actor_id"] === row["license_id"] ? "the license" : (row["actor_name"] ?? row["actor_id"]!)
           })),
           { count: read.count, cells: { occurred_at: timeCell, sequence: identifierCell } }
         )
@@ -174,7 +174,7 @@ const pdfReports: { readonly [K in ReportKind]: PdfReport } = {
           tableOf("Usage in the period", balanceFields.slice(1), usage),
           tableOf(
             "Events",
-            ["sequence", "created_at", "event_type", "actor_type", "actor_id", "ip_address", "metadata"],
+            ["sequence", "created_at", "event_type", "actor_type", "actor_id", "actor_name", "ip_address", "metadata"],
             read.rows,
             { count: read.count, cells: { sequence: identifierCell, created_at: timeCell } }
           )

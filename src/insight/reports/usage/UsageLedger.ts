@@ -14,7 +14,7 @@ export const ledgerColumnsWith = (license: (column: string) => string, featureCo
   `u.sequence, u.occurred_at, u.action, u.event_id, u.license_id, ${license("product_id")}, ${license("customer_id")},
   ${license("order_id")}, ${license("subscription_id")}, u.feature_id, ${featureCode} AS feature_code, u.amount,
   u.balance_after - CASE WHEN u.action IN ('consume', 'reset') THEN u.amount ELSE 0 END AS balance_before,
-  u.balance_after, u.max_after, u.device_id, u.actor_type, u.actor_id, u.request_id`
+  u.balance_after, u.max_after, u.device_id, u.actor_type, u.actor_id, u.request_id, u.actor_name`
 
 export const ledgerColumns = ledgerColumnsWith((column) => `l.${column}`, "f.code")
 

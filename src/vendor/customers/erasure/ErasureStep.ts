@@ -26,6 +26,7 @@ export interface ErasureRow {
   readonly terms: ReadonlyArray<string>
   readonly actor_type: string
   readonly actor_id: string
+  readonly actor_name: string | null
   readonly request_id: string
   readonly ip_address: string | null
   readonly attempts: number

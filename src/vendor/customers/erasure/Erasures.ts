@@ -145,12 +145,12 @@ const makeBegin = Effect.gen(function* () {
     if (row.erasing) return true
     if (yield* isEmpty(row)) return false
     const { clientAddress, requestId } = yield* RequestContext
-    const { actor_id, actor_type } = yield* CurrentActor
+    const { actor_id, actor_name = null, actor_type } = yield* CurrentActor
     const now = instant(yield* Clock.currentTimeMillis)
     const { phase, position } = beginOf("licenses")
     yield* sql`
-      INSERT INTO erasures (customer_id, phase, position, terms, actor_type, actor_id, request_id, ip_address, requested_at)
-      VALUES (${id}, ${phase}, ${position}, ${columns.text(yield* termsOf(row))}, ${actor_type}, ${actor_id}, ${requestId},
+      INSERT INTO erasures (customer_id, phase, position, terms, actor_type, actor_id, actor_name, request_id, ip_address, requested_at)
+      VALUES (${id}, ${phase}, ${position}, ${columns.text(yield* termsOf(row))}, ${actor_type}, ${actor_id}, ${actor_name}, ${requestId},
         ${clientAddress ?? null}, ${now})`
     yield* sql`
       UPDATE customers SET name = '', email = NULL, metadata = '{}', erasing = TRUE, erased_at = NULL, updated_at = ${now},
@@ -175,7 +175,7 @@ const makeStep = Effect.gen(function* () {
   }
 
   const end = Effect.fnUntraced(function* (erasure: ErasureRow) {
-    const { actor_id, actor_type, customer_id, ip_address, request_id } = erasure
+    const { actor_id, actor_name, actor_type, customer_id, ip_address, request_id } = erasure
     const now = yield* Clock.currentTimeMillis
     yield* sql`DELETE FROM erasure_records WHERE customer_id = ${customer_id}`
     yield* sql`DELETE FROM erasures WHERE customer_id = ${customer_id}`
@@ -188,6 +188,7 @@ const makeStep = Effect.gen(function* () {
         resource_id: customer_id,
         actor_type: actor_type as AuditActorType,
         actor_id,
+        actor_name: actor_name ?? undefined,
         ip_address: ip_address ?? undefined,
         created_at: now,
         metadata: { request_id }
@@ -201,7 +202,7 @@ const makeStep = Effect.gen(function* () {
         Effect.gen(function* () {
           const now = instant(yield* Clock.currentTimeMillis)
           const [erasure] = yield* sql<ErasureRow>`
-            SELECT customer_id, phase, position, terms, actor_type, actor_id, request_id, ip_address, attempts FROM erasures
+            SELECT customer_id, phase, position, terms, actor_type, actor_id, actor_name, request_id, ip_address, attempts FROM erasures
             WHERE ${customerId === undefined ? sql`coalesce(retry_at <= ${now}, TRUE)` : sql`customer_id = ${customerId}`}
             ORDER BY requested_at, customer_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
           if (erasure === undefined) return false

@@ -149,6 +149,7 @@ const unlinkedEvent = (erasure: ErasureRow, licenseId: string, now: number): Eve
   resource_id: licenseId,
   actor_type: erasure.actor_type,
   actor_id: erasure.actor_id,
+  actor_name: erasure.actor_name ?? undefined,
   ip_address: erasure.ip_address ?? undefined,
   created_at: now,
   metadata: { changes: { customer_id: { old: erasure.customer_id, new: null } }, request_id: erasure.request_id }

@@ -18,7 +18,7 @@ const awkward = fc.oneof(
 )
 const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: null })
 
-/** Callers choose the event id, the device, the actor and the request id; all other texts are plain. */
+/** Callers choose the event id, the device, the actor, its name and the request id; all other texts are plain. */
 const rowOf = (text: fc.Arbitrary<string>): fc.Arbitrary<LedgerRow> =>
   fc.tuple(
     fc.nat(),
@@ -39,7 +39,8 @@ const rowOf = (text: fc.Arbitrary<string>): fc.Arbitrary<LedgerRow> =>
     optional(text),
     fc.constant("license"),
     text,
-    text
+    text,
+    optional(text)
   )
 const row = rowOf(plain)
 const oneJson = (row: LedgerRow) => ledgerJson([row])
