@@ -7,6 +7,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { CurrentProducts } from "../../access/CurrentActor.ts"
 import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
+import { findJob } from "../../licensing/bulk/JobRows.ts"
 import { AllDevices } from "../../licensing/devices/AllDevices.ts"
 import { LicenseList } from "../../licensing/management/LicenseList.ts"
 import * as LicenseKey from "../../licensing/model/LicenseKey.ts"
@@ -81,17 +82,34 @@ export class Searches extends Context.Service<
         return distinct(found.flatMap(({ items }) => items))
       })
 
+      /** The bulk job with this id, if the token of the request reaches it. */
+      const bulkJobOf = Effect.fnUntraced(function* (id: string) {
+        if (!id.startsWith("bulk_")) return []
+        const products = yield* CurrentProducts
+        const [own] =
+          yield* sql`SELECT id FROM bulk_jobs WHERE id = ${id} AND ${ownedBy(sql, "bulk_jobs", "bulk_jobs", products)}`
+        const job = own === undefined ? undefined : yield* findJob(sql, id)
+        return job === undefined ? [] : [job]
+      })
+
+      const customersOf = Effect.fnUntraced(function* (text: string) {
+        const named = yield* customers.search(text, foundMax)
+        return text.startsWith("cust_") ? distinct([...(yield* customers.many([text])), ...named]) : named
+      })
+
       const byText = Effect.fnUntraced(function* (text: string, keyed: ReadonlyArray<string>) {
         // Of a short vendor key fewer are stored.
         const isLast4 = /^[\x21-\x7e]{2,4}$/.test(text)
         const found = yield* Effect.all(
           {
+            byId: text.startsWith("lic_") ? idsOf(sql`id = ${text}`) : Effect.succeed([]),
             last4: isLast4 ? idsOfLast4(text) : Effect.succeed([]),
             named: list.page({ q: text, limit: foundMax }),
-            customers: customers.search(text, foundMax),
+            customers: customersOf(text),
             devices: devicesOf(text),
             orders: orders.byExternalId(text, foundMax),
-            subscriptions: subscriptions.byExternalId(text, foundMax)
+            subscriptions: subscriptions.byExternalId(text, foundMax),
+            bulk_jobs: bulkJobOf(text)
           },
           { concurrency: "unbounded" }
         )
@@ -103,9 +121,10 @@ export class Searches extends Context.Service<
           ],
           { concurrency: "unbounded" }
         )
-        const { last4, named, ...others } = found
+        const { byId, last4, named, ...others } = found
         const ids = [
           ...keyed,
+          ...byId,
           ...last4,
           ...found.devices.map(({ license_id }) => license_id),
           ...named.items.map(({ id }) => id),
@@ -120,12 +139,16 @@ export class Searches extends Context.Service<
         const hash = Option.isSome(key) ? LicenseKey.hash(key.value) : sha256(plain)
         const keyed = yield* idsOf(sql`key_hash = ${bytes(hash)}`)
         if (Option.isNone(key)) return yield* byText(plain, keyed)
-        return { licenses: yield* list.many(keyed), customers: [], devices: [], orders: [], subscriptions: [] }
+        return { ...nothing, licenses: yield* list.many(keyed) }
       }, Effect.orDie)
 
       return Searches.of({ search })
     })
   )
+}
+
+const nothing: SearchResults = {
+  ...{ licenses: [], customers: [], devices: [], orders: [], subscriptions: [], bulk_jobs: [] }
 }
 
 /** The results within the limit: each kind gets the same number of places, and those that it does not need go to the others. */

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SearchResults } from "../../../src/insight/search/SearchResults.ts"
 import { assertRefused } from "../../support/http/Http.ts"
+import { makeLicense, makeProduct, tokenFor } from "../../support/http/ProductTokens.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
 const search = Effect.fnUntraced(function* (q: string) {
@@ -79,6 +80,27 @@ layer(TestServer.layer)("A search", (it) => {
       assert.deepStrictEqual(yield* found("INV-77"), { licenses: [b], orders: [order.id] })
       assert.deepStrictEqual(yield* found("sub_123"), { licenses: [c], subscriptions: [subscription.id] })
       for (const q of ["nobody at all", "machine", "%", "'", "inv-77"]) assert.deepStrictEqual(yield* found(q), {}, q)
+    })
+  )
+
+  it.effect("finds licenses, customers and bulk jobs by their ids, within the products of the token", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const [own, other] = [yield* makeProduct, yield* makeProduct]
+      const license = yield* makeLicense(own)
+      const customer = yield* client.customers.create({ payload: { name: "Byron", code: "byron" } })
+      const job = yield* client.bulkJobs.create({
+        payload: { action: "suspend", license_ids: [license.id], dry_run: true }
+      })
+      const found = (q: string) => Effect.map(search(q), idsIn)
+      assert.deepStrictEqual(yield* found(license.id), { licenses: [license.id] })
+      assert.deepStrictEqual(yield* found(` ${customer.id}`), { customers: [customer.id] })
+      assert.deepStrictEqual(yield* found(job.id), { bulk_jobs: [job.id] })
+      const { ask } = yield* tokenFor(other)
+      for (const { id } of [license, customer, job]) {
+        const { json } = yield* ask("GET", `/search?q=${id}`)
+        assert.deepStrictEqual(idsIn((json as { readonly data: SearchResults }).data), {}, id)
+      }
     })
   )
 

@@ -30,7 +30,14 @@ const Results = ({ q }: { readonly q: string }) => {
   return (
     <Loaded of={results}>
       {(found) => {
-        const counts = [found.licenses, found.customers, found.devices, found.orders, found.subscriptions]
+        const counts = [
+          found.licenses,
+          found.customers,
+          found.devices,
+          found.orders,
+          found.subscriptions,
+          found.bulk_jobs
+        ]
         const total = counts.reduce((sum, { length }) => sum + length, 0)
         const [license] = found.licenses
         if (total === 0)
@@ -38,6 +45,8 @@ const Results = ({ q }: { readonly q: string }) => {
         // Its customer, device or order lead to the same license.
         if (license !== undefined && found.licenses.length === 1 && found.customers.length <= 1)
           return <Navigate to="/licenses/$id" params={{ id: license.id }} replace />
+        const [job] = found.bulk_jobs
+        if (total === 1 && job !== undefined) return <Navigate to="/bulk-jobs/$id" params={{ id: job.id }} replace />
         if (total === 1 && mayOpen) {
           const [order, subscription, customer] = [found.orders[0], found.subscriptions[0], found.customers[0]]
           if (order !== undefined) return <Navigate to="/orders/$id" params={{ id: order.id }} replace />

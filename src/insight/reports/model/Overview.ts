@@ -16,6 +16,8 @@ const OverviewFigures = Schema.Struct({
   licenses_expired: Count.annotate({
     description: "Licenses whose access ended, in the bucket in which that was recorded."
   }),
+  maintenance_renewed: Count.annotate({ description: "Renewals of the maintenance of perpetual licenses." }),
+  maintenance_expired: Count.annotate({ description: "Perpetual licenses whose maintenance ended." }),
   licenses_active: Schema.optionalKey(
     Count.annotate({
       description:

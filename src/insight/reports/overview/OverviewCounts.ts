@@ -1,5 +1,5 @@
 /**
- * Counts what the overview shows by quarters of an hour: licenses created and expired, activations, refusals by code. A worker scans
+ * Counts what the overview shows by quarters of an hour: licenses created and expired, maintenance, activations, refusals by code. A worker scans
  * events and refusals in the order of their numbers and stores the place that it has reached with the counts, so each is counted
  * once. What a change costs does not grow by it: no request writes a count. A quarter of an hour fits the hours and days of every
  * time zone.
@@ -52,7 +52,8 @@ export class OverviewCounts extends Context.Service<
 const newEvents = (sql: SqlClient.SqlClient) => sql`
   SELECT sequence, resource_id AS license_id, created_at AS at,
     CASE event_type WHEN 'license.created' THEN 'created' WHEN 'license.expired' THEN 'expired'
-      WHEN 'license.activated' THEN 'activated' WHEN 'license.activation_limit_reached' THEN 'refused' END AS kind,
+      WHEN 'license.activated' THEN 'activated' WHEN 'license.maintenance_renewed' THEN 'maintenance_renewed'
+      WHEN 'license.maintenance_expired' THEN 'maintenance_expired' WHEN 'license.activation_limit_reached' THEN 'refused' END AS kind,
     CASE event_type WHEN 'license.activation_limit_reached' THEN coalesce(metadata ->> 'code', '') ELSE '' END AS code
   FROM event_log WHERE sequence > (SELECT event_sequence FROM overview_progress) ORDER BY sequence LIMIT ${scannedMax}`
 

@@ -261,6 +261,8 @@ const bucketOf = Effect.fnUntraced(function* (
     bucket_start,
     licenses_created: countOf("created"),
     licenses_expired: countOf("expired"),
+    maintenance_renewed: countOf("maintenance_renewed"),
+    maintenance_expired: countOf("maintenance_expired"),
     activations: countOf("activated"),
     ...(numbers && {
       licenses_active: numbers.active,

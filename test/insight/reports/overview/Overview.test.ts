@@ -6,6 +6,7 @@ import type { Overview } from "../../../../src/insight/reports/model/Overview.ts
 import { layerActivities } from "../../../support/http/Activities.ts"
 import { assertAnswered, assertRefused } from "../../../support/http/Http.ts"
 import { codeOf, issue, makeMetered } from "../../../support/http/IssuedLicenses.ts"
+import { makeProduct } from "../../../support/http/ProductTokens.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 
 const day = 86_400_000
@@ -79,6 +80,26 @@ layer(layerActivities({ rateRuntime: 0 }), { timeout: 60_000 })("The overview", 
       assert.deepStrictEqual(all.last.consumption, other.last.consumption)
       assert.notProperty(all.data, "product_id")
       assert.isString(id)
+    })
+  )
+
+  it.effect("counts renewals of maintenance", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      yield* untilNoon
+      const product = yield* makeProduct
+      const policy = yield* client.policies.create({
+        params: { id: product.id },
+        payload: { name: "Forever", code: "forever", license_type: "perpetual", maintenance_days: 1 }
+      })
+      const { license } = yield* client.licenses.create({ payload: { product_id: product.id, policy_id: policy.id } })
+      yield* client.licenses.renewMaintenance({
+        params: { id: license.id },
+        headers: { "idempotency-key": license.id },
+        payload: { extend_by_days: 1 }
+      })
+      const { last } = yield* current(`product_id=${product.id}`)
+      assert.deepInclude(last, { maintenance_renewed: 1, maintenance_expired: 0 })
     })
   )
 
