@@ -9,6 +9,7 @@ import { limitDefault, type Page } from "../../contract/api/Paging.ts"
 import { ReportsDatabase } from "../reports/model/ReportsDatabase.ts"
 import type { Activity, ActivityFilter } from "./Activity.ts"
 import { scanEvents } from "./EventScan.ts"
+import { ownResourceIds } from "./OwnResources.ts"
 import { scanRefusals } from "./RefusalScan.ts"
 import { resourceIdsOf, scanPeriod, sequenceRanges } from "./ScanRange.ts"
 
@@ -36,7 +37,8 @@ export class Activities extends Context.Service<
 
       const scan = Effect.fnUntraced(function* (filter: ActivityFilter, limit: number, cursor: number | undefined) {
         const products = yield* CurrentProducts
-        const resourceIds = yield* resourceIdsOf(sql, filter)
+        const named = yield* resourceIdsOf(sql, filter)
+        const resourceIds = named ?? (products === undefined ? undefined : yield* ownResourceIds(sql, products))
         const ranges = yield* sequenceRanges(sql, scanPeriod(filter))
         const items: Array<Activity> = []
         let below = cursor

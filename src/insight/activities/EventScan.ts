@@ -16,7 +16,7 @@ import { Activity, type ActivityFilter, type ActivitySource } from "./Activity.t
 import type { FeedQuery } from "./FeedQuery.ts"
 import { candidates, type KeyLookup, rangesBelow, type ScannedRow, scanFinished, scanResultOf } from "./FeedScan.ts"
 
-const table = {
+export const eventTable = {
   name: "events",
   sequenceColumn: "sequence",
   columns: eventColumns,
@@ -69,7 +69,7 @@ export const scanEvents = Effect.fnUntraced(function* (
   const remaining = rangesBelow(ranges, last)
   if (remaining.length === 0) return scanFinished
   const scanned = yield* sql<ScannedRow>`
-    WITH ${candidates(sql, table, { lookups: lookupsOf(filter, types, resourceIds), ranges: remaining, rowsMax })}
+    WITH ${candidates(sql, eventTable, { lookups: lookupsOf(filter, types, resourceIds), ranges: remaining, rowsMax })}
     SELECT scanned.floor + ${refusalsBefore(sql, "scanned.floor")} AS floor, matching.*
     FROM scanned LEFT JOIN LATERAL (
       SELECT event_sequence + ${refusalsBefore(sql, "event_sequence")} AS sequence, event.* FROM (

@@ -10,7 +10,7 @@ import { decodeRows } from "../../platform/postgres/queries/Sql.ts"
 import type { ActivityFilter } from "./Activity.ts"
 
 /** If a filter matches more resources, the feed is scanned instead of looking up each resource. */
-const resourcesMax = 200
+export const resourcesMax = 200
 
 /** Sequence numbers of events, both ends inclusive; the newest range has no end. */
 export interface SequenceRange {

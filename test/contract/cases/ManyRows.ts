@@ -105,10 +105,18 @@ export const countRows = Effect.gen(function* () {
   return new Map(tables.map(({ name, rows }) => [name, rows]))
 })
 
+interface Reading {
+  readonly authorization?: string
+  /** The most rows that a page may read. */
+  readonly most?: number
+  /** The most statements of a page. */
+  readonly statementsMax?: number
+}
+
 /** Reads two pages of a list with each filter. Returns the faults of their plans, and the tables that they read. */
 export const readWithEveryFilter = Effect.fnUntraced(function* (
   operation: Operation,
-  { authorization, most }: { readonly authorization?: string; readonly most?: number } = {}
+  { authorization, most, statementsMax = Number.POSITIVE_INFINITY }: Reading = {}
 ) {
   const { ask } = yield* Conversation
   const rowsOf = yield* countRows
@@ -122,7 +130,9 @@ export const readWithEveryFilter = Effect.fnUntraced(function* (
     const { next_cursor } = (answer.json as { readonly page_info: { readonly next_cursor: unknown } }).page_info
     const next = ask(operation, { params, query: `${first}&cursor=${next_cursor}`, authorization })
     const second = next_cursor === null ? [] : (yield* capture(next)).statements
-    // A feed runs the same statement again for each page.
+    const count = Math.max(statements.length, second.length)
+    if (count > statementsMax) complaints.push(`${query}: a page takes ${count} statements`)
+    // A feed runs the same statement again for each scan.
     const each = new Map([...statements, ...second].map((statement) => [statement.text, statement]))
     for (const statement of each.values()) {
       for (const planning of planningsOf(statement)) {
