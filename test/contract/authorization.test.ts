@@ -8,7 +8,7 @@ import type { Answer } from "../support/http/Http.ts"
 import { assertAnswered, assertRefused } from "../support/http/Http.ts"
 import { TestServer } from "../support/http/TestServer.ts"
 import { Conversation } from "./cases/Conversation.ts"
-import { bodyOf, Fixtures, layerContract } from "./cases/Fixtures.ts"
+import { bodyOf, Fixtures, layerContract, requestOf } from "./cases/Fixtures.ts"
 import { routes } from "./cases/Routes.ts"
 import { type Operation, operations } from "./cases/Surface.ts"
 
@@ -166,8 +166,10 @@ layer(layerContract, { timeout: "1 minute" })("Runtime operations", (it) => {
       const inOrder = runtime.toSorted((a, b) => Number(admitting.includes(a.id)) - Number(admitting.includes(b.id)))
       const show = data("getLicense", { params: { id: other.ids["licenses"]! } })
       const before = yield* show
-      for (const operation of inOrder) {
+      // A list shows the devices of its own license only.
+      for (const operation of inOrder.filter(({ method }) => method === "POST")) {
         const answer = yield* ask(operation, {
+          params: requestOf(operation, other).params ?? {},
           body: {
             ...(bodyOf(operation, other) as object),
             ...(operation.id === "consumeLicense" && { feature_code: own.featureCode })

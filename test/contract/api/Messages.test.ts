@@ -63,7 +63,8 @@ describe("the message of a refusal", () => {
   })
 
   it("names the runtime operation if its name is sent as the id of a license", () => {
-    const verbs = operations.flatMap(({ path }) => /^\/api\/v1\/license\/(\w+)/.exec(path)?.[1] ?? [])
+    // Not "devices": the management API has a path with that name, too.
+    const verbs = operations.flatMap(({ path }) => /^\/api\/v1\/license\/(?!devices)(\w+)/.exec(path)?.[1] ?? [])
     assert.isAtLeast(verbs.length, 9)
     for (const verb of verbs) {
       const { detail, message } = refuseUnknownLicense(verb)
