@@ -74,11 +74,12 @@ import { LicenseList } from "./licensing/management/LicenseList.ts"
 import { Licenses } from "./licensing/management/Licenses.ts"
 import { VendorKeys } from "./licensing/management/VendorKeys.ts"
 import { portalAccess } from "./licensing/portal/PortalAccessHttp.ts"
+import { PortalActions } from "./licensing/portal/PortalActions.ts"
 import { PortalApi } from "./licensing/portal/PortalApi.ts"
 import { PortalCookie } from "./licensing/portal/PortalCookie.ts"
 import { PortalHttp } from "./licensing/portal/PortalHttp.ts"
 import { PortalLicenses } from "./licensing/portal/PortalLicenses.ts"
-import { PortalActions } from "./licensing/portal/PortalActions.ts"
+import { PortalLinks } from "./licensing/portal/PortalLinks.ts"
 import { PortalSessions } from "./licensing/portal/PortalSessions.ts"
 import { PortalSignIns } from "./licensing/portal/PortalSignIns.ts"
 import { LicenseIdCache } from "./licensing/runtime/credentials/LicenseIdCache.ts"
@@ -152,9 +153,10 @@ const slices = Layer.mergeAll(
 /** The customer's page. Its operations are no part of the contract. */
 const portal = HttpApiBuilder.layer(PortalApi).pipe(
   Layer.provide(PortalHttp),
-  Layer.provide(PortalActions.layer),
+  Layer.provide([PortalActions.layer, PortalSignIns.layer]),
+  Layer.provide(PortalLinks.layer),
   Layer.provide(PortalLicenses.layer),
-  Layer.provide([PortalSignIns.layer, Runtime.layer, Licenses.layer]),
+  Layer.provide([Runtime.layer, Licenses.layer]),
   Layer.provide([portalAccess, LicenseList.layer]),
   Layer.provide(PortalCookie.layer),
   Layer.provide(PortalSessions.layer)

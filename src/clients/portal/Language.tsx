@@ -38,7 +38,7 @@ export const Languages = ({ children }: { readonly children: ReactNode }) => {
   return <Chosen value={{ language, texts: languages[language], choose }}>{children}</Chosen>
 }
 
-const useWords = () => useContext(Chosen)
+export const useWords = () => useContext(Chosen)
 export const useTexts = () => useContext(Chosen).texts
 
 export const LanguageChoice = () => {

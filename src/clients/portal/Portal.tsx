@@ -7,7 +7,7 @@ import { License } from "./License.tsx"
 import { Licenses } from "./Licenses.tsx"
 import { Waiting } from "./Parts.tsx"
 import { CurrentSession, type PageFacts, type Session, type SignedIn } from "./Session.tsx"
-import { SignIn } from "./SignIn.tsx"
+import { OpenedLink, SignIn } from "./SignIn.tsx"
 
 const followHash = (changed: () => void) => {
   addEventListener("hashchange", changed)
@@ -17,12 +17,22 @@ const currentHash = () => location.hash.slice(1)
 
 type State = { readonly page: PageFacts; readonly signedIn?: SignedIn; readonly wasEnded?: boolean }
 
+/** The token of a link, which leaves the address and the history at once. */
+const takeLink = (): string | undefined => {
+  const token = new URLSearchParams(currentHash()).get("link") ?? undefined
+  if (token !== undefined) history.replaceState(null, "", location.pathname)
+  return token
+}
+const opened = takeLink()
+
 export const Portal = () => {
+  const [link, setLink] = useState(opened)
   const [state, setState] = useState<State>()
   const [licenseKey, rememberKey] = useState("")
   useEffect(() => void read().then(setState), [])
   const begin = (signedIn: SignedIn, key = "") => {
     rememberKey(key)
+    setLink(undefined)
     location.hash = ""
     setState((last) => last && { page: last.page, signedIn })
   }
@@ -43,6 +53,8 @@ export const Portal = () => {
       <main>
         {state === undefined ? (
           <Waiting />
+        ) : link !== undefined ? (
+          <OpenedLink token={link} onSignedIn={begin} onClose={() => setLink(undefined)} />
         ) : session === undefined ? (
           <SignIn page={state.page} wasEnded={state.wasEnded ?? false} onSignedIn={begin} />
         ) : (

@@ -1,7 +1,7 @@
-/** Where people sign in: with a license key. */
-import type { FormEvent } from "react"
+/** Where people sign in: with a license key, or with a link that is mailed to them. */
+import { type FormEvent, useState } from "react"
 import { ask } from "./Ask.ts"
-import { useTexts } from "./Language.tsx"
+import { useTexts, useWords } from "./Language.tsx"
 import { Card, Field, Heading, Refusal } from "./Parts.tsx"
 import { type PageFacts, type SignedIn, useAction } from "./Session.tsx"
 
@@ -11,13 +11,14 @@ interface Props {
   readonly onSignedIn: (signedIn: SignedIn, licenseKey?: string) => void
 }
 
-export const SignIn = ({ onSignedIn, wasEnded }: Props) => {
+export const SignIn = ({ onSignedIn, page, wasEnded }: Props) => {
   const texts = useTexts()
   return (
     <>
       <Heading>{texts.signIn}</Heading>
       {wasEnded && <p role="alert">{texts.refused.ended}</p>}
-      <ByKey onSignedIn={onSignedIn} />
+      {page.has_mail && <ByMail />}
+      <ByKey isPrimary={!page.has_mail} onSignedIn={onSignedIn} />
     </>
   )
 }
@@ -28,7 +29,64 @@ export const textIn = (event: FormEvent<HTMLFormElement>, name: string): string 
   return String(new FormData(event.currentTarget).get(name)).trim()
 }
 
-const ByKey = ({ onSignedIn }: Pick<Props, "onSignedIn">) => {
+const ByMail = () => {
+  const { language, texts } = useWords()
+  const [isSent, setSent] = useState(false)
+  const { isBusy, refused, run } = useAction()
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    const address = textIn(event, "address")
+    void run(async () => {
+      const result = await ask("POST /links", { body: { address, language } })
+      return "refused" in result ? result : { answer: true }
+    }).then((isDone) => isDone && setSent(true))
+  }
+  return (
+    <Card heading={texts.byMail}>
+      <form className="form" onSubmit={submit}>
+        <Field name="address" type="email" complete="email" label={texts.address} />
+        <Refusal refused={refused} />
+        <p role="status">{isSent && texts.linkSent}</p>
+        <button type="submit" className="primary" aria-disabled={isBusy}>
+          {isBusy ? texts.sending : texts.sendLink}
+        </button>
+      </form>
+    </Card>
+  )
+}
+
+/** A link was opened. Only the button uses it up: programs that look at mails open links, too. */
+export const OpenedLink = (
+  props: { readonly token: string; readonly onClose: () => void } & Pick<Props, "onSignedIn">
+) => {
+  const texts = useTexts()
+  const { isBusy, refused, run } = useAction()
+  const redeem = () =>
+    void run(() => ask("POST /sign-in/link", { body: { token: props.token } })).then(
+      (answer) => answer && props.onSignedIn(answer.data)
+    )
+  if (refused?.code === "TOKEN_INVALID" || refused?.code === "VALIDATION_ERROR")
+    return (
+      <>
+        <Heading>{texts.linkInvalid}</Heading>
+        <p>{texts.linkInvalidText}</p>
+        <button type="button" className="primary" onClick={props.onClose}>
+          {texts.newLink}
+        </button>
+      </>
+    )
+  return (
+    <>
+      <Heading>{texts.linkTitle}</Heading>
+      <p>{texts.linkText}</p>
+      <Refusal refused={refused} />
+      <button type="button" className="primary" aria-disabled={isBusy} onClick={redeem}>
+        {texts.linkContinue}
+      </button>
+    </>
+  )
+}
+
+const ByKey = ({ isPrimary, onSignedIn }: Pick<Props, "onSignedIn"> & { readonly isPrimary: boolean }) => {
   const texts = useTexts()
   const { isBusy, refused, run } = useAction()
   const submit = (event: FormEvent<HTMLFormElement>) => {
@@ -42,7 +100,7 @@ const ByKey = ({ onSignedIn }: Pick<Props, "onSignedIn">) => {
       <form className="form" onSubmit={submit}>
         <Field name="license_key" label={texts.licenseKey} hint={texts.keyHint} />
         <Refusal refused={refused} />
-        <button type="submit" className="primary" aria-disabled={isBusy}>
+        <button type="submit" className={isPrimary ? "primary" : ""} aria-disabled={isBusy}>
           {texts.showLicense}
         </button>
       </form>

@@ -8,7 +8,7 @@ import { Data, Paged, Signed } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { pageQuery } from "../../contract/api/Paging.ts"
 import { BodyBytesMax, Decoding, Intake } from "../../contract/api/Requests.ts"
-import { isMinCharacters, Text } from "../../contract/api/Text.ts"
+import { Email, isMinCharacters, Text } from "../../contract/api/Text.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 import { OfflineEnvelopePayload } from "../model/Payloads.ts"
 import { OfflineRequest } from "../runtime/RuntimeRequests.ts"
@@ -44,6 +44,16 @@ const open = HttpApiGroup.make("open")
       payload: Schema.Struct({ license_key: Key }),
       success: Data(PortalSignIn),
       error: failures("LICENSE_KEY_INVALID")
+    }).middleware(SignInLimit),
+    HttpApiEndpoint.post("requestLink", "/links", {
+      payload: Schema.Struct({ address: Email, language: Schema.optionalKey(Schema.Literals(["en", "de"])) }),
+      success: HttpApiSchema.NoContent,
+      error: failures("NOT_READY", "VALIDATION_ERROR")
+    }).middleware(SignInLimit),
+    HttpApiEndpoint.post("signInByLink", "/sign-in/link", {
+      payload: Schema.Struct({ token: Text(64) }),
+      success: Data(PortalSignIn),
+      error: failures("TOKEN_INVALID")
     }).middleware(SignInLimit)
   )
   .middleware(Decoding)

@@ -7,6 +7,7 @@ import { PortalActions } from "./PortalActions.ts"
 import { PortalApi } from "./PortalApi.ts"
 import { PortalCookie } from "./PortalCookie.ts"
 import { PortalLicenses } from "./PortalLicenses.ts"
+import { PortalLinks } from "./PortalLinks.ts"
 import { PortalSessions } from "./PortalSessions.ts"
 import { PortalSignIns } from "./PortalSignIns.ts"
 
@@ -16,20 +17,22 @@ const openHttp = operationGroup(
   Effect.fn(function* (handlers) {
     const signIns = yield* PortalSignIns
     const cookie = yield* PortalCookie
+    const links = yield* PortalLinks
     const { portalContact, portalLogo, portalTitle } = yield* Settings
     const facts = {
       has_logo: portalLogo !== undefined,
-      has_mail: false,
+      has_mail: links.isOn,
       ...(portalTitle !== undefined && { title: portalTitle }),
       ...(portalContact !== undefined && { contact: portalContact })
     }
+    const begin = ({ session, token }: { readonly session: Session; readonly token: string }) =>
+      Effect.as(cookie.set(token), presented(session))
     return handlers.handleAll({
       page: () =>
         Effect.map(cookie.session, (session) => ({ ...facts, ...(isOn(session) && { session: presented(session) }) })),
-      signInByKey: ({ payload }) =>
-        Effect.flatMap(signIns.byKey(payload.license_key), ({ session, token }) =>
-          Effect.as(cookie.set(token), presented(session))
-        )
+      signInByKey: ({ payload }) => Effect.flatMap(signIns.byKey(payload.license_key), begin),
+      requestLink: ({ payload }) => links.request(payload),
+      signInByLink: ({ payload }) => Effect.flatMap(signIns.byLink(payload.token), begin)
     })
   })
 )

@@ -6,6 +6,7 @@ import { LicenseIdCache } from "../runtime/credentials/LicenseIdCache.ts"
 import { keyIn } from "../runtime/credentials/PresentedKey.ts"
 import { unknownKey } from "../runtime/credentials/RuntimeAuthorization.ts"
 import type { PortalSession } from "./PortalAccess.ts"
+import { PortalLinks } from "./PortalLinks.ts"
 import { PortalSessions } from "./PortalSessions.ts"
 
 interface SignedIn {
@@ -15,13 +16,17 @@ interface SignedIn {
 
 export class PortalSignIns extends Context.Service<
   PortalSignIns,
-  { byKey(licenseKey: string): Effect.Effect<SignedIn, Refusal<"LICENSE_KEY_INVALID">> }
+  {
+    byKey(licenseKey: string): Effect.Effect<SignedIn, Refusal<"LICENSE_KEY_INVALID">>
+    byLink(token: string): Effect.Effect<SignedIn, Refusal<"TOKEN_INVALID">>
+  }
 >()("licensing/licensing/portal/PortalSignIns") {
   static readonly layer = Layer.effect(
     PortalSignIns,
     Effect.gen(function* () {
       const sessions = yield* PortalSessions
       const licenseIds = yield* LicenseIdCache
+      const links = yield* PortalLinks
 
       const byKey = Effect.fn("PortalSignIns.byKey")(function* (text: string) {
         const key = keyIn(text.trim(), licenseIds)
@@ -34,7 +39,15 @@ export class PortalSignIns extends Context.Service<
         )
       })
 
-      return PortalSignIns.of({ byKey })
+      const byLink = Effect.fn("PortalSignIns.byLink")(function* (token: string) {
+        const address = yield* links.redeem(token)
+        return yield* Effect.provideService(sessions.begin({ kind: "address", address }), CurrentActor, {
+          actor_type: "system",
+          actor_id: "customer-page"
+        })
+      })
+
+      return PortalSignIns.of({ byKey, byLink })
     })
   )
 }

@@ -3,6 +3,7 @@ import { linesOf } from "./Setting.ts"
 
 /** The settings that depend on others. Settings that are invalid themselves are absent. */
 interface Values {
+  readonly baseUrl: unknown
   readonly cluster: boolean
   readonly clusterAddress: unknown
   readonly clusterListen: unknown
@@ -12,6 +13,7 @@ interface Values {
   readonly masterKey: unknown
   readonly oidcAudience: unknown
   readonly oidcIssuer: unknown
+  readonly portal: boolean
   readonly smtpUrl: unknown
 }
 
@@ -22,6 +24,10 @@ export const contradictions = (values: Values): ReadonlyArray<string> => {
   return [
     ...missingKey(values),
     ...linesOf([
+      [
+        values.portal && values.smtpUrl !== undefined && values.baseUrl === undefined,
+        "LICENSING_BASE_URL must be set together with LICENSING_PORTAL and LICENSING_SMTP_URL: links in mails lead there."
+      ],
       [
         oidcIssuer !== undefined && oidcAudience === undefined,
         "LICENSING_OIDC_AUDIENCE must be set together with LICENSING_OIDC_ISSUER: the audience that tokens are made for."

@@ -1,8 +1,12 @@
 /** What the customer's page asks the service, over HTTP. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { IpNetwork } from "effect/net"
-import { TestServer } from "../../support/http/TestServer.ts"
+import { SqlClient } from "effect/sql"
+import { databaseAt } from "../../../src/platform/Foundation.ts"
+import { MasterKey } from "../../../src/platform/signing/MasterKey.ts"
+import { Database } from "../../support/database/Database.ts"
+import { masterKey, TestServer } from "../../support/http/TestServer.ts"
 
 let products = 0
 
@@ -200,6 +204,71 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
       assert.strictEqual(event?.ip_address, "203.0.113.8")
       const { request_id: _, ...metadata } = event!.metadata
       assert.deepStrictEqual(metadata, { by: "key", license_id: license.id })
+    })
+  )
+})
+
+const byMail = {
+  portal: true,
+  ratePortal: 0,
+  baseUrl: "https://licenses.example.com",
+  smtpUrl: Redacted.make("smtp://127.0.0.1:1"),
+  mailFrom: { address: "licenses@example.com", name: undefined }
+}
+
+/** The links in the queued mails to an address, the latest last. */
+const linksTo = (address: string) =>
+  Effect.gen(function* () {
+    const { url } = yield* Database
+    const rows = yield* Effect.provide(
+      Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql<{ readonly id: string; readonly content_sealed: Uint8Array }>`
+          SELECT id, content_sealed FROM mails WHERE kind = 'sign_in_link' ORDER BY created_at, id`
+      ),
+      Layer.fresh(databaseAt(url))
+    )
+    const key = yield* Effect.provide(MasterKey, MasterKey.layerFromKey(masterKey))
+    const mails = yield* Effect.forEach(rows, ({ content_sealed, id }) =>
+      Effect.map(key.open(content_sealed, `mails/${id}`), (bytes) => JSON.parse(Buffer.from(bytes).toString()))
+    )
+    return mails.filter(({ to }) => to.address === address).map(({ values }) => String(values.link).split("#link=")[1]!)
+  })
+
+layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
+  it.effect("shows all licenses of its address, once, and tells nothing of addresses", () =>
+    Effect.gen(function* () {
+      const { advance } = yield* TestServer
+      const mine = [
+        yield* issue({ customer_email: "Anna@Customer.example" }),
+        yield* issue({ customer_email: "anna@customer.example" })
+      ]
+      const other = yield* issue({ customer_email: "ben@customer.example" })
+      const { ask } = yield* browse()
+      const [known, unknown] = [
+        yield* ask("/links", { address: "anna@customer.example", language: "de" }),
+        yield* ask("/links", { address: "nobody@customer.example", language: "de" })
+      ]
+      assert.deepStrictEqual([known.status, known.text], [unknown.status, unknown.text])
+      assert.strictEqual(known.status, 204)
+      const sent = Effect.repeat(linksTo("anna@customer.example"), { until: ({ length }) => length > 0 })
+      const [token] = yield* sent
+      assert.lengthOf(yield* linksTo("nobody@customer.example"), 0)
+      assert.strictEqual((yield* ask("/sign-in/link", { token: "A".repeat(43) })).json.error.code, "TOKEN_INVALID")
+      const signedIn = yield* ask("/sign-in/link", { token })
+      assert.strictEqual(signedIn.json.data.kind, "address", signedIn.text)
+      assert.strictEqual((yield* ask("/sign-in/link", { token })).json.error.code, "TOKEN_INVALID")
+      const listed = yield* ask("/licenses")
+      assert.sameMembers(
+        listed.json.data.map(({ id }: { id: string }) => id),
+        mine.map(({ license }) => license.id)
+      )
+      assert.strictEqual((yield* ask(`/licenses/${other.license.id}`)).status, 404)
+      // Three links of an address at most.
+      for (let request = 0; request < 5; request++) yield* ask("/links", { address: "ben@customer.example" })
+      const bens = yield* Effect.repeat(linksTo("ben@customer.example"), { until: ({ length }) => length === 3 })
+      yield* advance(15 * 60)
+      assert.strictEqual((yield* ask("/sign-in/link", { token: bens[0] })).json.error.code, "TOKEN_INVALID")
     })
   )
 })
