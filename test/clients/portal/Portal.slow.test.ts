@@ -138,6 +138,22 @@ layer(portalLayerWith(portalSettings), { timeout: 300_000 })("A customer at a ph
     })
   )
 
+  it.effect("is told what to do about a link that does not work", ({ skip }) =>
+    withCustomer(skip, async (customer) => {
+      const { page } = customer
+      await page.goto(`${customer.home}#link=${"A".repeat(43)}`)
+      await customer.seesHeading("You opened a sign-in link")
+      assert.strictEqual(page.url(), customer.home)
+      await isFaultless(customer)
+      await customer.click("Continue")
+      await customer.seesHeading("This link does not work")
+      assert.lengthOf(customer.problems.splice(0), 1)
+      await isFaultless(customer)
+      await customer.click("Ask for a new link")
+      await customer.seesHeading("Sign in")
+    })
+  )
+
   it.effect("reads German in a German browser, and another language when asked", ({ skip }) =>
     Effect.gen(function* () {
       const { license_key } = yield* prepare
