@@ -1,5 +1,6 @@
 /** Every worker of the service, one line each, with its schedule. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { ResponseRetention } from "./access/idempotency/ResponseRetention.ts"
 import { ClockCheck } from "./edge/system/ClockCheck.ts"
@@ -13,6 +14,10 @@ import { ReportsDatabase } from "./insight/reports/model/ReportsDatabase.ts"
 import { OverviewCounts } from "./insight/reports/overview/OverviewCounts.ts"
 import { OverviewSamples } from "./insight/reports/overview/OverviewSamples.ts"
 import { UsageRollup } from "./insight/reports/usage/UsageRollup.ts"
+import { Mail } from "./ledger/mail/Mail.ts"
+import { MailTemplates } from "./ledger/mail/MailTemplates.ts"
+import { MailWorker } from "./ledger/mail/MailWorker.ts"
+import { Smtp } from "./ledger/mail/Smtp.ts"
 import { Partitions } from "./ledger/partitions/Partitions.ts"
 import { Delivery } from "./ledger/webhooks/Delivery.ts"
 import { Addresses } from "./ledger/webhooks/DeliveryAddress.ts"
@@ -48,6 +53,7 @@ const supervised = Layer.effectDiscard(
     // This node's own events wake the worker. The interval finds deliveries of other nodes' events, and retries.
     yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })
     yield* Effect.forkScoped(delivery.passWhenQueued(wake("webhook-delivery")))
+    yield* supervise({ name: "mail", every: "1 second", pass: (yield* MailWorker).pass })
     // An export requested on this node wakes the worker. The interval finds exports requested on other nodes.
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
     // The same of bulk jobs.
@@ -96,6 +102,10 @@ const webhooks = Layer.mergeAll(
   DeliveryRetention.layer
 ).pipe(Layer.provide(NodeDns.layer))
 
+const mail = MailWorker.layer.pipe(
+  Layer.provide([Smtp.layer, MailTemplates.layer.pipe(Layer.provide(NodeServices.layer))])
+)
+
 /** Starts all workers as soon as it is built, and provides their status. */
 export const layer = supervised.pipe(
   Layer.provide([
@@ -112,7 +122,9 @@ export const layer = supervised.pipe(
     Partitions.layer,
     ClockCheck.layer,
     operations,
-    webhooks
+    webhooks,
+    mail
   ]),
+  Layer.provide(Mail.layer),
   Layer.provideMerge(Workers.layer)
 )

@@ -198,6 +198,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
     why: "finds its folder, digests its files"
   },
   "src/platform/postgres/migrations/MissingObjects.ts": { modules: ["node:url"], why: "finds the schema's text" },
+  "src/ledger/mail/MailTemplates.ts": { modules: ["node:url"], why: "finds its folder" },
   "src/platform/postgres/driver/Postgres.ts": { modules: ["node:fs"], why: "reads the file of sslrootcert" },
   "src/platform/postgres/migrations/Steps.ts": { modules: ["node:crypto"], why: "makes a tag that no text contains" },
   "src/access/Tokens.ts": { modules: ["node:zlib"], why: "CRC-32" },

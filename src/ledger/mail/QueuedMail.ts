@@ -1,9 +1,26 @@
 /** What a mail is before it is rendered: which one, to whom, in which language, with which values. */
 
-/** Names of templates. */
-const mailKinds = ["license_key", "rotated_key", "expiry_reminder", "maintenance_reminder", "sign_in_link"] as const
+/** The mails, and the values that their templates may name. Names that end with _at are instants in epoch milliseconds. */
+export const mailValues = {
+  license_key: ["license_key"],
+  rotated_key: ["license_key"],
+  expiry_reminder: ["days_before"],
+  maintenance_reminder: ["days_before"],
+  sign_in_link: ["link", "minutes"]
+} as const
 
-export type MailKind = (typeof mailKinds)[number]
+/** Values of mails about a license, which are read when the mail is sent; those without a value are absent. */
+export const licenseValues = [
+  "product_name",
+  "policy_name",
+  "customer_name",
+  "license_id",
+  "license_key_hint",
+  "expires_at",
+  "maintenance_expires_at"
+] as const
+
+export type MailKind = keyof typeof mailValues
 
 interface Recipient {
   readonly address: string
@@ -12,8 +29,7 @@ interface Recipient {
   readonly language?: string | undefined
 }
 
-/** Values of a template. Those whose names end with _at are instants in epoch milliseconds. */
-interface MailValues {
+export interface MailValues {
   readonly [name: string]: string | number
 }
 
@@ -25,7 +41,7 @@ export interface MailContent {
 
 export interface NewMail extends MailContent {
   readonly kind: MailKind
-  /** The license that the mail is about: its product's and policy's names become values when the mail is sent. */
+  /** The license that the mail is about, whose `licenseValues` the template may use. */
   readonly license_id?: string
   /** The mail is given up at this instant, at the latest a day after it was queued. */
   readonly expires_at?: number

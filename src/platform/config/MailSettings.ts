@@ -2,7 +2,7 @@
 import { optional, optionalSecret, setting, text } from "./Setting.ts"
 
 /** A mail server, as its URL names it. */
-interface MailServer {
+export interface MailServer {
   readonly host: string
   readonly port: number
   /** `implicit`: from the first byte. `required`: by STARTTLS before anything else is sent. */
@@ -20,7 +20,7 @@ const ports = { "smtp:": 587, "smtps:": 465 } as const
 const local = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /** Undefined if the URL is not one of a mail server. A server on this machine needs no TLS. */
-const mailServerOf = (value: string): MailServer | undefined => {
+export const mailServerOf = (value: string): MailServer | undefined => {
   const url = URL.parse(value)
   if (url === null || !(url.protocol in ports) || url.hostname === "" || url.hash !== "") return undefined
   if (url.pathname !== "" && url.pathname !== "/") return undefined

@@ -1,0 +1,254 @@
+/** Mails as a mail server gets them, and what becomes of them when it refuses, hangs or is away. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { Mail } from "../../../src/ledger/mail/Mail.ts"
+import { MailTemplates } from "../../../src/ledger/mail/MailTemplates.ts"
+import { MailWorker } from "../../../src/ledger/mail/MailWorker.ts"
+import type { NewMail } from "../../../src/ledger/mail/QueuedMail.ts"
+import { Smtp } from "../../../src/ledger/mail/Smtp.ts"
+import { Settings } from "../../../src/platform/config/Config.ts"
+import { Foundations } from "../../support/database/Services.ts"
+import { certificate, privateKey } from "../../support/http/Http.ts"
+import { type MailServer, mailSettingsOf, makeMailServer } from "../../support/http/MailServer.ts"
+
+const layers = Layer.merge(Foundations, NodeServices.layer)
+
+const key = "LK-AAAAA-BBBBB-CCCCC-DDDDD-EEEEE-FFFFF"
+
+const linkTo = (address: string, more: Partial<NewMail> = {}): NewMail => ({
+  kind: "sign_in_link",
+  to: { address },
+  values: { link: "https://licenses.example.com/portal#token=abc", minutes: 15 },
+  ...more
+})
+
+/** A node that sends mails to this server. */
+const makeNode = Effect.fnUntraced(function* (server: MailServer, settings = mailSettingsOf(server)) {
+  const node = yield* Layer.build(
+    Layer.fresh(
+      MailWorker.layer.pipe(
+        Layer.provideMerge(Mail.layer),
+        Layer.provide([Smtp.layer, MailTemplates.layer]),
+        Layer.provide(Settings.layerTest(settings))
+      )
+    )
+  )
+  const { pass } = Context.get(node, MailWorker)
+  return { pass, queue: Context.get(node, Mail).queue }
+})
+
+const rows = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ id: string; attempts: number; leased_until: number | null }>`
+    SELECT id, attempts, leased_until FROM mails ORDER BY created_at, id`
+})
+
+const counts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ sent: number; failed: number; given_up: number; last_failure: string | null }>`
+    SELECT sum(sent)::int AS sent, sum(failed)::int AS failed, sum(given_up)::int AS given_up, max(last_failure) AS last_failure
+    FROM mail_counts`
+  return row!
+})
+
+describe("A mail", () => {
+  it.effect("arrives as text and HTML in the recipient's language, and its row goes", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      const values = { license_key: key }
+      yield* queue({ kind: "license_key", to: { address: "ada@example.com", name: "Ada", language: "de-AT" }, values })
+      const [queued] = yield* rows
+      yield* pass
+      const mail = yield* server.next
+      assert.strictEqual(mail.id, `<${queued!.id}@example.com>`)
+      assert.match(mail.from, /^Example Ltd <licenses@example\.com>$/)
+      assert.match(mail.head, /^To: Ada <ada@example\.com>\r$/m)
+      assert.match(mail.head, /^Auto-Submitted: auto-generated\r$/m)
+      assert.include(mail.subject, "Ihr Lizenzschlüssel")
+      assert.include(mail.text, "Guten Tag Ada,")
+      assert.include(mail.text, key)
+      assert.include(mail.html, `>${key}</code>`)
+      assert.include(mail.html, `<html lang="de">`)
+      assert.deepStrictEqual(yield* rows, [])
+      assert.deepStrictEqual(yield* counts, { sent: 1, failed: 0, given_up: 0, last_failure: null })
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("whose attempt failed is tried again later under the same Message-ID", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage) => (stage === "data" ? 451 : undefined))
+      yield* queue(linkTo("a@example.com", { expires_at: 3_600_000 }))
+      yield* pass
+      const first = yield* server.next
+      assert.strictEqual((yield* rows)[0]!.attempts, 1)
+      server.reply(() => undefined)
+      yield* pass
+      assert.deepStrictEqual(server.accepted, [])
+      yield* TestClock.adjust("67 seconds")
+      yield* pass
+      assert.strictEqual((yield* server.next).id, first.id)
+      assert.deepStrictEqual(yield* rows, [])
+      assert.deepStrictEqual(yield* counts, { sent: 1, failed: 1, given_up: 0, last_failure: "status_451" })
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("is given up when the recipient is refused for good, and the others still arrive", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      const replies: Record<string, number> = { "gone@example.com": 550, "grey@example.com": 450 }
+      server.reply((stage, address) => (stage === "recipient" ? replies[address] : undefined))
+      yield* queue(linkTo("gone@example.com"), linkTo("grey@example.com"), linkTo("here@example.com"))
+      yield* pass
+      assert.deepStrictEqual(
+        server.accepted.map(({ to }) => to),
+        ["here@example.com"]
+      )
+      const [kept, ...others] = yield* rows
+      assert.deepStrictEqual([kept!.attempts, others], [1, []])
+      const { failed, given_up, sent } = yield* counts
+      assert.deepStrictEqual({ failed, given_up, sent }, { failed: 2, given_up: 1, sent: 1 })
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("is kept when the server refuses the sender, because a setting helps", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage) => (stage === "sender" ? 553 : undefined))
+      yield* queue(linkTo("a@example.com"))
+      yield* pass
+      assert.strictEqual((yield* rows)[0]!.attempts, 1)
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("is sent after the server closed the connection in the middle", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage, address) => (stage === "data" && address === "a@example.com" ? "close" : undefined))
+      yield* queue(linkTo("a@example.com"), linkTo("b@example.com"))
+      yield* pass
+      assert.deepStrictEqual(
+        server.accepted.map(({ to }) => to),
+        ["b@example.com"]
+      )
+      server.reply(() => undefined)
+      yield* TestClock.adjust("67 seconds")
+      yield* pass
+      assert.deepStrictEqual(
+        server.accepted.map(({ to }) => to),
+        ["b@example.com", "a@example.com"]
+      )
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("waits without attempts of its own while the server cannot be reached", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage) => (stage === "connect" ? 421 : undefined))
+      yield* queue(linkTo("a@example.com"))
+      yield* pass
+      const [row] = yield* rows
+      assert.deepStrictEqual([row!.attempts, row!.leased_until], [0, null])
+      server.reply(() => undefined)
+      yield* pass
+      assert.deepStrictEqual(server.accepted, [])
+      yield* TestClock.adjust("5 seconds")
+      yield* pass
+      assert.lengthOf(server.accepted, 1)
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("is given up and removed after a day, or when it expires", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage) => (stage === "connect" ? 421 : undefined))
+      yield* queue(linkTo("soon@example.com", { expires_at: 900_000 }), linkTo("later@example.com"))
+      yield* TestClock.adjust("15 minutes")
+      yield* pass
+      assert.lengthOf(yield* rows, 1)
+      yield* TestClock.adjust("1 day")
+      yield* pass
+      assert.deepStrictEqual(yield* rows, [])
+      assert.strictEqual((yield* counts).given_up, 2)
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("cannot add headers or recipients by the names in it", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      const name = `Eve\r\nBcc: victim@example.com\r\n\r\n<script>alert(1)</script> 日本 ${"x".repeat(300)}\u202e`
+      yield* queue({ kind: "license_key", to: { address: "eve@example.com", name }, values: { license_key: key } })
+      yield* pass
+      const mail = yield* server.next
+      assert.strictEqual(mail.to, "eve@example.com")
+      assert.notMatch(mail.head, /^Bcc/im)
+      assert.notInclude(mail.html, "<script>")
+      assert.include(mail.text, "日本")
+      assert.notInclude(mail.text, "\u202e")
+      for (const line of mail.head.split("\r\n")) assert.isBelow(line.length, 999)
+    }).pipe(Effect.provide(layers))
+  )
+})
+
+describe("A connection", () => {
+  const tls = { hideSTARTTLS: false, key: privateKey, cert: certificate }
+
+  it.effect("sends nothing when the server offers no TLS where it is required", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { mailFrom } = mailSettingsOf(server)
+      // Leads to this machine, but is not exempt from TLS as its names are.
+      const smtpUrl = Redacted.make(`smtp://0.0.0.0:${server.port}`)
+      const { pass, queue } = yield* makeNode(server, { smtpUrl, mailFrom })
+      yield* queue(linkTo("a@example.com"))
+      yield* pass
+      assert.deepStrictEqual(server.accepted, [])
+      assert.strictEqual((yield* counts).last_failure, "tls_failed")
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("sends nothing to a server whose certificate is not trusted", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer({ ...tls, secure: true })
+      const { pass, queue } = yield* makeNode(server, mailSettingsOf(server, "smtps"))
+      yield* queue(linkTo("a@example.com"))
+      yield* pass
+      assert.deepStrictEqual(server.accepted, [])
+      assert.strictEqual((yield* counts).failed, 1)
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("signs in with the user and password of the URL, and keeps mails while they are refused", () =>
+    Effect.gen(function* () {
+      let password = "p@ss word"
+      const server = yield* makeMailServer({
+        authOptional: false,
+        allowInsecureAuth: true,
+        onAuth: (auth, _, done) =>
+          auth.username === "licensing" && auth.password === password
+            ? done(null, { user: auth.username })
+            : done(new Error("no"))
+      })
+      const { pass, queue } = yield* makeNode(server, mailSettingsOf(server, "smtp", "licensing:p%40ss%20word@"))
+      yield* queue(linkTo("a@example.com"))
+      yield* pass
+      assert.strictEqual((yield* server.next).user, "licensing")
+      password = "another"
+      yield* queue(linkTo("b@example.com"))
+      yield* pass
+      assert.strictEqual((yield* rows)[0]!.attempts, 0)
+      assert.strictEqual((yield* counts).last_failure, "sign_in_refused")
+    }).pipe(Effect.provide(layers))
+  )
+})
