@@ -51,6 +51,7 @@ import { EventLog } from "./ledger/events/EventLog.ts"
 import { Events } from "./ledger/events/Events.ts"
 import { EventsHttp } from "./ledger/events/Http.ts"
 import { Mail } from "./ledger/mail/Mail.ts"
+import { MailStatus } from "./ledger/mail/MailStatus.ts"
 import { Addresses } from "./ledger/webhooks/DeliveryAddress.ts"
 import { DeliveryHealth } from "./ledger/webhooks/DeliveryHealth.ts"
 import { WebhooksHttp } from "./ledger/webhooks/Http.ts"
@@ -125,7 +126,7 @@ const slices = Layer.mergeAll(
   ApiKeysHttp,
   MeHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
-  OpsHttp.pipe(Layer.provide([Operations.layer, DeliveryHealth.layer])),
+  OpsHttp.pipe(Layer.provide([Operations.layer, DeliveryHealth.layer, MailStatus.layer])),
   ActivitiesHttp.pipe(Layer.provide(Activities.layer), Layer.provide(ReportsDatabase.layer)),
   ReportsHttp.pipe(Layer.provide([Reports.layer, Exports.layer]), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),

@@ -3,7 +3,7 @@
  * for every secret that was used. A secret may appear only in the answer to its holder.
  */
 import { assert, layer } from "@effect/vitest"
-import { Cause, Effect, Exit, Layer, Logger, Metric, References, Tracer } from "effect"
+import { Cause, Effect, Exit, Layer, Logger, Metric, Redacted, References, Tracer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Tokens from "../../src/access/Tokens.ts"
 import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
@@ -37,9 +37,15 @@ class RecordedSpan extends Tracer.NativeSpan {
 }
 const tracing = Layer.succeed(Tracer.Tracer, Tracer.make({ span: (options) => new RecordedSpan(options) }))
 
+/** Mails wait, because no worker sends them. */
+const mailing = {
+  smtpUrl: Redacted.make("smtp://reader:the-password-of-a-mail-server@localhost"),
+  mailFrom: { address: "licenses@example.com", name: undefined }
+}
+
 const Subject = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(TestServer.layerWith(allowingUnrouted)),
+  Layer.provideMerge(TestServer.layerWith({ ...allowingUnrouted, ...mailing })),
   Layer.provide([logging, tracing])
 )
 
@@ -56,6 +62,7 @@ const secretsIn = (value: unknown): ReadonlyArray<string> => {
 const unknownToken = Tokens.fromBytes(new Uint8Array(32).fill(5))
 const unknownKey = LicenseKey.fromBytes(new Uint8Array(28).fill(5))
 const chosen = "a webhook secret that its owner has chosen"
+const mailed = { customer_email: "reader@example.com", send_key: true }
 const chosenKey = "a-license-key-that-its-vendor-has-chosen"
 
 /** All encodings in which a secret could appear. */
@@ -79,7 +86,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
     const body = bodyOf(operation, fixture) as Record<string, unknown> | undefined
     const more = {
       ...("secret" in (body ?? {}) || operation.id === "createWebhook" ? { secret: chosen } : undefined),
-      ...(operation.id === "createLicense" ? { license_key: chosenKey } : undefined)
+      ...(operation.id === "createLicense" ? { license_key: chosenKey, ...mailed } : undefined)
     }
     const right: Request = {
       ...requestOf(operation, fixture),
@@ -166,6 +173,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
       keep("master key", new Uint8Array(32).fill(7))
       keep("webhook secret", chosen)
       keep("license key", chosenKey)
+      keep("password", "the-password-of-a-mail-server")
       let fixture = yield* bound(yield* make)
       for (const operation of operations) {
         yield* exercise(operation, fixture)
@@ -182,7 +190,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
         ...(yield* dump).map(([table, rows]) => [`the table ${table}`, rows] as const)
       ]
       const empty = places.filter(([, text]) => text === "").map(([place]) => place)
-      for (const table of ["events", "api_keys", "licenses", "devices", "leases", "idempotent_answers"]) {
+      for (const table of ["events", "api_keys", "licenses", "devices", "leases", "idempotent_answers", "mails"]) {
         assert.notInclude(empty, `the table ${table}`)
       }
       for (const place of ["a log record", "a span", "a metric"]) assert.notInclude(empty, place)

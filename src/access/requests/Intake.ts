@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http"
 import { ByteSize, Context, Effect, Layer } from "effect"
 import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/http"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
-import { BodyBytesMax, Intake } from "../../contract/api/Requests.ts"
+import { BodyBytesMax, BodyOptional, Intake } from "../../contract/api/Requests.ts"
 
 const tooLarge = (bytesMax: number) =>
   refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bytesMax} bytes: send a smaller one.`, String(bytesMax))
@@ -17,8 +17,22 @@ type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_
 /** Admits requests whose body is JSON of at most the operation's `BodyBytesMax`. For operations without a body, checks the size only. */
 export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) => {
   const bytesMax = Context.get(endpoint.annotations, BodyBytesMax)
-  return endpoint.payload.size > 0 ? takeBody(handler, bytesMax) : Effect.andThen(checkSize(bytesMax), handler)
+  if (endpoint.payload.size === 0) return Effect.andThen(checkSize(bytesMax), handler)
+  return Context.get(endpoint.annotations, BodyOptional)
+    ? takeOptionalBody(handler, bytesMax)
+    : takeBody(handler, bytesMax)
 })
+
+const takeOptionalBody = <A, E, R>(handler: Effect.Effect<A, E, R>, bytesMax: number) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const { headers } = request
+    const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+    if (hasBody) return takeBody(handler, bytesMax)
+    announce(request, Effect.succeed(noFields))
+    return handler
+  })
+
+const noFields = Buffer.from("{}")
 
 const checkSize = (bytesMax: number) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<unknown, IntakeRefusal> => {

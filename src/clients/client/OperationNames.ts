@@ -44,6 +44,7 @@ export interface OperationNames {
   readonly getMe: readonly ["me", "get"]
   readonly listEvents: readonly ["events", "list"]
   readonly getWebhookHealth: readonly ["ops", "webhookHealth"]
+  readonly getMailHealth: readonly ["ops", "mailHealth"]
   readonly getOpsSummary: readonly ["ops", "summary"]
   readonly getOpsErrors: readonly ["ops", "errors"]
   readonly listActivities: readonly ["activities", "list"]

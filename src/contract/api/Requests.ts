@@ -21,6 +21,11 @@ export const BodyValuesMax = Context.Reference<number>("licensing/contract/api/B
   defaultValue: () => valuesMaxDefault
 })
 
+/** Marks operations whose body may be left out, which is the same as an empty object. */
+export const BodyOptional = Context.Reference<boolean>("licensing/contract/api/BodyOptional", {
+  defaultValue: () => false
+})
+
 /** Refuses bodies that are announced as too large, or that are not JSON, before the caller is authenticated. */
 export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/contract/api/Intake", {
   error: failures("BAD_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "INTERNAL_ERROR", "NOT_READY")

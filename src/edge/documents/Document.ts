@@ -2,11 +2,12 @@
  * The OpenAPI document, derived from the contract. This module adds what the derivation lacks: the codes of each status,
  * the headers, an example for each body. It repeats nothing that the contract declares.
  */
-import type { JsonSchema } from "effect"
+import { Context, type JsonSchema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { ifMatchMax, ifMatchPattern } from "../../access/preconditions/Conditional.ts"
 import { isSignedStatus } from "../../contract/api/ErrorCode.ts"
+import { BodyOptional } from "../../contract/api/Requests.ts"
 import {
   operationDescription,
   parameterDescription,
@@ -91,6 +92,7 @@ const securitySchemes = {
 interface DescribedOperation extends Operation, LocatedOperation {}
 
 const describe = ({
+  endpoint,
   refusals,
   hasTag,
   idempotencyKey,
@@ -127,6 +129,7 @@ const describe = ({
     ...key
   ] as unknown as SpecOperation["parameters"]
   const { parameters: _, requestBody, responses: __, ...rest } = operation
+  const isOptional = Context.get(endpoint.annotations, BodyOptional)
   const [success] = declared
   const description =
     operation["description"] ??
@@ -137,7 +140,7 @@ const describe = ({
     ...(reachesProducts === undefined ? undefined : { "x-reaches-products": reachesProducts }),
     description,
     ...(parameters.length === 0 ? undefined : { parameters }),
-    ...(requestBody === undefined ? undefined : { requestBody }),
+    ...(requestBody === undefined ? undefined : { requestBody: { ...requestBody, required: !isOptional } }),
     responses: Object.fromEntries([...successes, ...errors])
   } as SpecOperation
 }

@@ -3,6 +3,7 @@ import { Idempotency } from "../../access/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../access/Management.ts"
 import { Data } from "../../contract/api/Envelope.ts"
 import { Decoding } from "../../contract/api/Requests.ts"
+import { MailHealth } from "../../ledger/mail/MailHealth.ts"
 import { WebhookHealth } from "../../ledger/webhooks/WebhookHealth.ts"
 import { OpsErrors, OpsSummary } from "./Ops.ts"
 
@@ -10,6 +11,9 @@ export class OpsApi extends HttpApiGroup.make("ops")
   .add(
     HttpApiEndpoint.get("webhookHealth", "/ops/webhook-health", { success: Data(WebhookHealth) }).annotateMerge(
       operation({ id: "getWebhookHealth", summary: "Get the health of webhook deliveries", scopes: ["ops:read"] })
+    ),
+    HttpApiEndpoint.get("mailHealth", "/ops/mail-health", { success: Data(MailHealth) }).annotateMerge(
+      operation({ id: "getMailHealth", summary: "Get the health of mail", scopes: ["ops:read"] })
     ),
     HttpApiEndpoint.get("summary", "/ops/summary", { success: Data(OpsSummary) }).annotateMerge(
       operation({

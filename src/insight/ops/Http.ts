@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Api } from "../../Api.ts"
 import { operationGroup } from "../../access/requests/OperationGroup.ts"
+import { MailStatus } from "../../ledger/mail/MailStatus.ts"
 import { DeliveryHealth } from "../../ledger/webhooks/DeliveryHealth.ts"
 import { Operations } from "./Operations.ts"
 
@@ -10,8 +11,10 @@ export const OpsHttp = operationGroup(
   Effect.fn(function* (handlers) {
     const operations = yield* Operations
     const deliveries = yield* DeliveryHealth
+    const mail = yield* MailStatus
     return handlers.handleAll({
       webhookHealth: () => deliveries.report,
+      mailHealth: () => mail.report,
       summary: () => operations.summary,
       errors: () => operations.errors
     })

@@ -167,15 +167,26 @@ const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, regi
         WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax}) AS day_due,
       (SELECT min(requested_at) FROM erasures) AS erasure_due,
       (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') AS pending,
+      (SELECT min(due_at) FROM mails) AS mail_due, (SELECT count(*) FROM mails) AS mails_pending,
+      mail.sent, mail.mails_failed, mail.given_up,
       coalesce(sum(delivered), 0)::bigint AS delivered, coalesce(sum(failed), 0)::bigint AS failed,
       coalesce(sum(exhausted), 0)::bigint AS exhausted
-    FROM webhook_delivery_counts WHERE period > ${instant(now - 86_400_000)}`)
+    FROM (
+      SELECT coalesce(sum(sent), 0)::bigint AS sent, coalesce(sum(failed), 0)::bigint AS mails_failed,
+        coalesce(sum(given_up), 0)::bigint AS given_up
+      FROM mail_counts WHERE period > ${instant(now - 86_400_000)}
+    ) AS mail LEFT JOIN webhook_delivery_counts ON period > ${instant(now - 86_400_000)}
+    GROUP BY mail.sent, mail.mails_failed, mail.given_up`)
   if (row === undefined) return
   const late = (due: number | undefined) => (due === undefined ? 0 : Math.max(0, now - due) / 1e3)
   Metrics.oldestWaiting({ queue: "webhook-deliveries" }).updateUnsafe(late(row.delivery_due), registry)
   Metrics.oldestWaiting({ queue: "leases" }).updateUnsafe(late(row.lease_due), registry)
   Metrics.oldestWaiting({ queue: "usage-rollup" }).updateUnsafe(late(row.day_due), registry)
   Metrics.oldestWaiting({ queue: "erasures" }).updateUnsafe(late(row.erasure_due), registry)
+  Metrics.oldestWaiting({ queue: "mails" }).updateUnsafe(late(row.mail_due), registry)
+  Metrics.mailsPending.updateUnsafe(row.mails_pending, registry)
+  const mails = { sent: row.sent, failed: row.mails_failed, given_up: row.given_up }
+  for (const [result, count] of Object.entries(mails)) Metrics.mails({ result }).updateUnsafe(count, registry)
   Metrics.deliveriesPending.updateUnsafe(row.pending, registry)
   for (const result of ["delivered", "failed", "exhausted"] as const) {
     Metrics.deliveries({ result }).updateUnsafe(row[result], registry)
@@ -188,6 +199,11 @@ const decodeQueues = decodeRows(
     lease_due: Schema.optionalKey(Timestamp),
     day_due: Schema.optionalKey(Timestamp),
     erasure_due: Schema.optionalKey(Timestamp),
+    mail_due: Schema.optionalKey(Timestamp),
+    mails_pending: Count,
+    sent: Count,
+    mails_failed: Count,
+    given_up: Count,
     pending: Count,
     delivered: Count,
     failed: Count,

@@ -94,4 +94,4 @@ const queueIsFull = (field: string) =>
   )
 
 /** Finds the mails to an address without storing it. Case is ignored, as by nearly all mail servers. */
-const recipientHash = (address: string): Uint8Array => sha256(address.toLowerCase())
+export const recipientHash = (address: string): Uint8Array => sha256(address.toLowerCase())

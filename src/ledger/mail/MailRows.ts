@@ -29,6 +29,15 @@ export const insertMails = (sql: SqlClient.SqlClient, rows: ReadonlyArray<MailRo
 export const countMails = (sql: SqlClient.SqlClient, limit: number) => sql<{ readonly count: number }>`
   SELECT count(*) AS count FROM (SELECT FROM mails LIMIT ${limit}) AS waiting`
 
+/** Removes the waiting mails about the licenses and to the addresses of a customer that is being erased. */
+export const eraseMails = (
+  sql: SqlClient.SqlClient,
+  customerId: string,
+  recipientHashes: ReadonlyArray<Uint8Array>
+) => sql`
+  DELETE FROM mails WHERE recipient_hash = ANY(${columns.bytea(recipientHashes)})
+    OR license_id IN (SELECT resource_id FROM erasure_records WHERE customer_id = ${customerId})`
+
 /** A mail that this node sends, with the values of its license. */
 export interface ClaimedMail {
   readonly id: string
@@ -94,9 +103,13 @@ export const recordMails = (sql: SqlClient.SqlClient, outcomes: ReadonlyArray<Ma
     UPDATE mails m SET attempts = m.attempts + 1, due_at = o.due_at, leased_until = NULL FROM outcome o
     WHERE m.id = o.id AND o.due_at IS NOT NULL AND m.leased_until = o.leased_until
   )
-  ${counting(sql, now, sql`
+  ${counting(
+    sql,
+    now,
+    sql`
     SELECT count(*) FILTER (WHERE failure IS NULL), count(failure), count(failure) FILTER (WHERE due_at IS NULL),
-      max(failure) FROM outcome`)}`
+      max(failure) FROM outcome`
+  )}`
 
 /** Adds (sent, failed, given_up, failure) to the counts of the running period. */
 const counting = (sql: SqlClient.SqlClient, now: number, counts: Statement.Fragment) => sql`

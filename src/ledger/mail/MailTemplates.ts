@@ -8,7 +8,15 @@ import { Context, Effect, FileSystem, Layer, Path, Schema } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
 import { systemReason } from "../../platform/config/SystemErrors.ts"
 import { licenseValues, type MailContent, type MailKind, mailValues } from "./QueuedMail.ts"
-import { cleanValue, htmlOfText, parseTemplate, renderHtml, renderText, type Template, type Values } from "./Template.ts"
+import {
+  cleanValue,
+  htmlOfText,
+  parseTemplate,
+  renderHtml,
+  renderText,
+  type Template,
+  type Values
+} from "./Template.ts"
 
 const ownFolder = fileURLToPath(new URL("../../../schema/mails", import.meta.url))
 /** Bytes of a template, and files in the operator's folder: a hundred languages. */
@@ -40,7 +48,8 @@ export class MailTemplates extends Context.Service<
     Effect.gen(function* () {
       const { mailLanguage, mailTemplates } = yield* Settings
       const sources = new Map(yield* readFolder(ownFolder))
-      if (mailTemplates !== undefined) for (const [name, text] of yield* readFolder(mailTemplates)) sources.set(name, text)
+      if (mailTemplates !== undefined)
+        for (const [name, text] of yield* readFolder(mailTemplates)) sources.set(name, text)
       const templates = yield* parseAll(sources)
 
       const find = (kind: MailKind, language: string) => {
@@ -109,7 +118,7 @@ const parseAll = Effect.fnUntraced(function* (sources: ReadonlyMap<string, strin
       if (sources.has(`${kind}.${language}.txt`)) continue
       return yield* unusable(`${name} needs ${kind}.${language}.txt beside it`)
     }
-    const [, subject, text] = /^Subject: *([^\n]+)\n\s*\n([^]+)$/.exec(source) ?? []
+    const [, subject, text] = /^Subject: *([^\n]+)\n\s*\n([\s\S]+)$/.exec(source) ?? []
     if (subject === undefined || text === undefined)
       return yield* unusable(`${name} must begin with a line "Subject: …" and an empty line`)
     const html = sources.get(`${kind}.${language}.html`)

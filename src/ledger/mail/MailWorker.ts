@@ -101,7 +101,9 @@ const makeSending = Effect.gen(function* () {
   /** Returns whether the connection can take another mail. */
   const attempt = Effect.fn("MailWorker.attempt")(function* (connection: MailConnection, mail: Rows.ClaimedMail) {
     const sending = Effect.flatMap(prepare(mail), connection.send)
-    const result = yield* Effect.onInterrupt(Effect.result(sending), () => Effect.ignore(Rows.releaseMails(sql, [mail])))
+    const result = yield* Effect.onInterrupt(Effect.result(sending), () =>
+      Effect.ignore(Rows.releaseMails(sql, [mail]))
+    )
     yield* Effect.uninterruptible(record(yield* outcomeOf(mail, result)))
     yield* sendHeartbeat
     return Result.isSuccess(result) || result.failure.isConnected
@@ -181,9 +183,8 @@ const outcomeOf = Effect.fnUntraced(function* (
 const makeRecorder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const run = Effect.fnUntraced(function* (outcomes: ReadonlyArray<Rows.MailOutcome>) {
-    yield* Effect.catch(
-      retryTransaction(Rows.recordMails(sql, outcomes, yield* Clock.currentTimeMillis)),
-      (error) => Effect.logWarning("The outcomes of mails cannot be written; the mails will be repeated.", error)
+    yield* Effect.catch(retryTransaction(Rows.recordMails(sql, outcomes, yield* Clock.currentTimeMillis)), (error) =>
+      Effect.logWarning("The outcomes of mails cannot be written; the mails will be repeated.", error)
     )
     return outcomes.map(() => undefined)
   })

@@ -27,7 +27,7 @@ export class MailNotSent extends Schema.TaggedError<MailNotSent>()("MailNotSent"
   isConnected: Schema.Boolean
 }) {}
 
-export interface OutgoingMail extends RenderedMail {
+interface OutgoingMail extends RenderedMail {
   readonly id: string
   readonly to: { readonly address: string; readonly name?: string | undefined }
   readonly created_at: number
@@ -110,9 +110,7 @@ const open = (server: MailServer, name: string) =>
         if (error) return fail(error)
         if (server.user === undefined) return resume(Effect.succeed(connection))
         const credentials = { user: server.user, pass: server.password }
-        connection.login({ credentials }, (refused) =>
-          refused ? fail(refused) : resume(Effect.succeed(connection))
-        )
+        connection.login({ credentials }, (refused) => (refused ? fail(refused) : resume(Effect.succeed(connection))))
       })
       return Effect.sync(() => connection.close())
     }),
@@ -144,6 +142,7 @@ const send = (connection: SMTPConnection, message: ReturnType<MailComposer["comp
 interface Failure {
   readonly code?: string | undefined
   readonly command?: string | undefined
+  readonly message?: string | undefined
   readonly responseCode?: number | undefined
 }
 
@@ -154,9 +153,13 @@ const reasons: { readonly [code: string]: string } = {
   ETIMEDOUT: "timeout"
 }
 
+/** In the messages of certificates and TLS, which have no code of their own. */
+const aboutTls = /certificate|altnames|\b(SSL|TLS)\b/i
+
 /** What the server replies may contain the address, so only its number is kept. */
-const reasonOf = ({ code = "", responseCode }: Failure): string =>
-  reasons[code] ?? (responseCode === undefined ? "connection_failed" : `status_${responseCode}`)
+const reasonOf = ({ code = "", message = "", responseCode }: Failure): string =>
+  reasons[code === "ESOCKET" && aboutTls.test(message) ? "ETLS" : code] ??
+  (responseCode === undefined ? "connection_failed" : `status_${responseCode}`)
 
 const notConnected = (error: unknown) =>
   new MailNotSent({ reason: reasonOf(error as Failure), isFinal: false, isConnected: false })

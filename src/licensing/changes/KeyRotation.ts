@@ -3,19 +3,40 @@
  * old key becomes invalid with the commit, because every runtime command contains the digest of its key.
  */
 
+import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
-import { accept, licenseEvent, type Rule } from "../rules/LicenseCommand.ts"
+import { noRecipient, recipientOf } from "../model/MailRecipient.ts"
+import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { refuseRevoked } from "./Assignments.ts"
 
 export type RotateKeyCommand = Pick<LicenseRecord, "key_hash" | "license_key_prefix" | "license_key_last4">
 
-export const rotateKey: Rule<RotateKeyCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT"> = {
+interface RotateAndSendCommand extends RotateKeyCommand {
+  /** Whether the caller mails the key. */
+  readonly send_key?: boolean | undefined
+}
+
+export interface RotatedKey extends LicenseSnapshot {
+  /** Who gets the key by mail. */
+  readonly recipient?: NewMail["to"]
+}
+
+export const rotateKey: Rule<RotateAndSendCommand, RotatedKey, "LICENSE_STATE_CONFLICT" | "VALIDATION_ERROR"> = {
   name: "rotate key",
-  decide: (view, { key_hash, license_key_prefix, license_key_last4 }, now) => {
+  needs: ({ send_key }) => (send_key === true ? { owner: true } : {}),
+  decide: (view, { key_hash, license_key_prefix, license_key_last4, send_key }, now) => {
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
+    const { license } = view
+    const customer = license.customer_id === undefined ? undefined : view.link("customer", license.customer_id)
+    const recipient = send_key === true ? recipientOf(license, customer) : undefined
+    if (send_key === true && recipient === undefined)
+      return reject("VALIDATION_ERROR", noRecipient, { detail: "send_key" })
     const key = { key_hash, license_key_prefix, license_key_last4 }
-    return accept({ license: { ...key, updated_at: now }, events: [keyRotatedEvent(view.license, key)] }, snapshot)
+    return accept({ license: { ...key, updated_at: now }, events: [keyRotatedEvent(license, key)] }, (after) => ({
+      ...snapshot(after),
+      ...(recipient && { recipient })
+    }))
   }
 }
 

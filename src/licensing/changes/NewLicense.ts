@@ -52,7 +52,7 @@ export const newLicense = (
   if (refused !== undefined) return refused
   const assignments = assignmentsOf(input, basis, termBeginsAt(dated, now), now)
   if ("accepted" in assignments) return assignments
-  const { features: _, license_key: __, ...given } = dated
+  const { features: _, license_key: __, send_key: ___, ...given } = dated
   const license = withoutNulls<LicenseRecord>({
     metadata: {},
     ...given,

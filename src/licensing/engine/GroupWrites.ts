@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertResponses } from "../../access/idempotency/StoredResponses.ts"
 import { type Entry, EventLog } from "../../ledger/events/EventLog.ts"
+import { insertMails } from "../../ledger/mail/MailRows.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
 import type { Gathering } from "./CommitQueue.ts"
@@ -32,10 +33,13 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
     append: (entries: ReadonlyArray<Entry>) => WriteEffect
   ): ReadonlyArray<WriteEffect> => {
     const entries = group.flatMap((pending) => pending.entries)
-    const responses = group.flatMap((pending) => pending.responses)
+    const stored = group.flatMap((pending) => pending.stored)
+    const responses = stored.flatMap(({ response }) => response ?? [])
+    const mails = stored.flatMap(({ mails = [] }) => mails)
     return [
       ...Statements.rowsOf(sql, group),
       ...(responses.length === 0 ? [] : [insertResponses(sql, responses)]),
+      ...(mails.length === 0 ? [] : [insertMails(sql, mails)]),
       ...(entries.length === 0 ? [] : [append(entries)])
     ]
   }

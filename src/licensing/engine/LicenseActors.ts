@@ -11,6 +11,7 @@ import type { Code } from "../../contract/api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { StoredResponse } from "../../contract/api/StoredResponse.ts"
+import type { MailRow } from "../../ledger/mail/MailRows.ts"
 import { Deadline, makeLateCheck, monotonicMillis, RequestTimeout } from "../../platform/postgres/driver/Deadline.ts"
 import { sampledSpan, Traces } from "../../platform/telemetry/Traces.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
@@ -36,7 +37,7 @@ export class LicenseActors extends Context.Service<
     /**
      * The same, with work around the commit. `begin` starts work on the reply that runs during the commit. `finish`
      * converts its result into the handler's result: after the commit, or just before it if the response is stored with
-     * the change.
+     * the change. `mailsOf` gives mails that are queued with the change.
      */
     askWith<Command, Reply, C extends Code, Started, A>(
       licenseId: string,
@@ -44,7 +45,8 @@ export class LicenseActors extends Context.Service<
       command: NoInfer<Command>,
       begin: (reply: Reply) => Started,
       finish: (started: Started) => Effect.Effect<A>,
-      signs?: Signs
+      signs?: Signs,
+      mailsOf?: (started: Started) => Effect.Effect<ReadonlyArray<MailRow>>
     ): Asked<A, C>
     /** The same for callers outside a fiber: puts a command into the license's mailbox. */
     post(licenseId: string, command: PendingCommand): void
@@ -115,7 +117,8 @@ const askThrough =
     command: Command,
     begin: (reply: Reply) => Started,
     finish: (started: Started) => Effect.Effect<A>,
-    signs?: Signs
+    signs?: Signs,
+    mailsOf?: (started: Started) => Effect.Effect<ReadonlyArray<MailRow>>
   ) =>
     Effect.withFiber((fiber): Asked<A, C> => {
       const { requestId, clientAddress } = fiber.getRef(RequestContext)
@@ -123,17 +126,19 @@ const askThrough =
       const recorder = fiber.getRef(StoredResponse)
       const release = decidedByActor(fiber.getRef(Deadline))
       const request = { rule, command, origin, begin, span: sampledSpan(fiber.context) }
-      if (recorder === undefined) {
+      if (recorder === undefined && mailsOf === undefined) {
         const started: Asked<Started, C> = Effect.callback((resume) =>
           post(licenseId, pendingCommand({ ...request, resume, signs }))
         )
         return Effect.flatMap(release(started), finish)
       }
-      const { committed } = recorder
+      const committed = recorder?.committed
       const storeResponse = (started: Started) =>
-        Effect.flatMap(finish(started), (value) => Effect.map(recorder.rowOf(value), (row) => ({ value, row }))).pipe(
-          Effect.provideContext(fiber.context)
-        )
+        Effect.gen(function* () {
+          const value = yield* finish(started)
+          const response = recorder && (yield* recorder.rowOf(value))
+          return { value, stored: { response, mails: mailsOf && (yield* mailsOf(started)) } }
+        }).pipe(Effect.provideContext(fiber.context))
       const answered: Asked<A, C> = Effect.callback((resume) =>
         post(licenseId, pendingCommand({ ...request, resume, storeResponse, committed }))
       )

@@ -1,5 +1,4 @@
 /** The changes that a batch has decided on top of the committed state. They are discarded if the commit fails. */
-import type { StoredResponseRow } from "../../contract/api/StoredResponse.ts"
 import type { Entry } from "../../ledger/events/EventLog.ts"
 import type { Prefetched } from "../lookups/Prefetch.ts"
 import { expiredFeatures, expiryDueAt } from "../model/FeatureExpiry.ts"
@@ -26,7 +25,7 @@ import { type Limits, limitsOf } from "../model/Limits.ts"
 import { clockOrigin, eventRow, usageRow } from "../rows/EventRows.ts"
 import { hotColumns } from "../rows/LicenseTable.ts"
 import { cachedViewsAfter } from "../rules/Entitlement.ts"
-import type { Origin } from "../rules/LicenseCommand.ts"
+import type { Origin, StoredWithChange } from "../rules/LicenseCommand.ts"
 import { isOverdue } from "../rules/Lifecycle.ts"
 import {
   bindingKey,
@@ -53,8 +52,8 @@ export class PendingChanges implements LicenseView {
   readonly removedAssignments = new Set<string>()
   /** Events and rows of the ledger, in the order of the decisions. */
   readonly entries: Array<Entry> = []
-  /** Responses to store with the change, of requests with an Idempotency-Key. */
-  readonly responses: Array<StoredResponseRow> = []
+  /** Responses and mails to store with the change. */
+  readonly stored: Array<StoredWithChange> = []
   /** When all devices that are not cached were reset. */
   othersResetAt: number | undefined
   /** Whether license columns beyond state and counters changed. */

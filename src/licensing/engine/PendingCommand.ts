@@ -2,10 +2,9 @@
 import { Effect, Exit, type Tracer } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
-import type { StoredResponseRow } from "../../contract/api/StoredResponse.ts"
 import type { Traces } from "../../platform/telemetry/Traces.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
-import type { Origin, Refused, Rule } from "../rules/LicenseCommand.ts"
+import type { Origin, Refused, Rule, StoredWithChange } from "../rules/LicenseCommand.ts"
 import { settle } from "../rules/Lifecycle.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -16,9 +15,9 @@ export interface PendingCommand {
   /** Receives the result once; must not throw. */
   resume: (result: CommandResult) => void
   readonly begin: (reply: unknown) => unknown
-  /** For requests with an Idempotency-Key: makes the response before the commit, which then stores it. */
+  /** For requests with an Idempotency-Key or a mail: makes both before the commit, which then stores them. */
   readonly storeResponse?: (started: unknown) => Effect.Effect<RecordedResponse<unknown>>
-  readonly committed?: () => void
+  readonly committed?: (() => void) | undefined
   /** Set if `begin` signs the reply with this nonce. Then another node may decide the command and sign its reply. */
   readonly signs?: Signs | undefined
   /** When the command is given up unless its decision was submitted, in monotonic milliseconds; set when it enters the mailbox. */
@@ -56,7 +55,7 @@ export type CommandResult = Exit.Exit<unknown, Refusal>
 
 interface RecordedResponse<A> {
   readonly value: A
-  readonly row: StoredResponseRow
+  readonly stored: StoredWithChange
 }
 
 type Resume<A, C extends Code> = (result: Exit.Exit<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>) => void
@@ -75,7 +74,7 @@ type TypedCommand<Command, Reply, C extends Code, Started, A> = {
   | {
       readonly resume: Resume<A, C>
       readonly storeResponse: (started: Started) => Effect.Effect<RecordedResponse<A>>
-      readonly committed: () => void
+      readonly committed?: (() => void) | undefined
     }
 )
 
@@ -148,7 +147,7 @@ export const isRefused = (decision: Decision): decision is { readonly refusal: R
 export const resultOf = (command: PendingCommand, decision: Decision): CommandResult =>
   isRefused(decision) ? Exit.fail(decision.refusal) : Exit.succeed(command.begin(decision.reply))
 
-/** Returns the results of all commands, and adds the responses to store to `pending`. */
+/** Returns the results of all commands, and adds the responses and mails to store to `pending`. */
 export const storeResponses = Effect.fnUntraced(function* (
   pending: PendingChanges,
   commands: ReadonlyArray<PendingCommand>,
@@ -159,8 +158,8 @@ export const storeResponses = Effect.fnUntraced(function* (
     const command = commands[index]!
     if (command.storeResponse === undefined || isRefused(decision)) results.push(resultOf(command, decision))
     else {
-      const { value, row } = yield* command.storeResponse(command.begin(decision.reply))
-      pending.responses.push(row)
+      const { value, stored } = yield* command.storeResponse(command.begin(decision.reply))
+      pending.stored.push(stored)
       results.push(Exit.succeed(value))
     }
   }

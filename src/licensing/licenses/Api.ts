@@ -8,7 +8,7 @@ import { Data, Paged } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { withMetadataFilter } from "../../contract/api/Metadata.ts"
 import { expandOf, listQuery, pageQuery } from "../../contract/api/Paging.ts"
-import { BodyBytesMax, BodyValuesMax, Decoding, PathTables } from "../../contract/api/Requests.ts"
+import { BodyBytesMax, BodyOptional, BodyValuesMax, Decoding, PathTables } from "../../contract/api/Requests.ts"
 import { Text } from "../../contract/api/Text.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
 import { expandable } from "../model/Expand.ts"
@@ -28,6 +28,7 @@ import {
   LicenseWithKey,
   licenseSorts
 } from "../model/License.ts"
+import { LicenseKeyRotation } from "../model/RenewalRequests.ts"
 import { LicenseDiagnose, LicenseDiagnosis } from "./Diagnosis.ts"
 import { maintenance, renewal } from "./RenewalsApi.ts"
 
@@ -91,16 +92,20 @@ const ownershipAndUsage = [
   ),
   HttpApiEndpoint.post("rotateKey", "/licenses/:id/rotate-key", {
     params,
+    payload: LicenseKeyRotation,
     success: Data(LicenseWithKey),
-    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
-  }).annotateMerge(
-    operation({
-      id: "rotateLicenseKey",
-      summary: "Rotate a license's key",
-      description: "The response contains the new key, which is shown only here. The old key stops working at once.",
-      scopes: ["license:write"]
-    })
-  ),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "VALIDATION_ERROR")
+  })
+    .annotateMerge(
+      operation({
+        id: "rotateLicenseKey",
+        summary: "Rotate a license's key",
+        description:
+          "The response contains the new key, which is shown only here. The old key stops working at once. With send_key: true the new key is also mailed.",
+        scopes: ["license:write"]
+      })
+    )
+    .annotate(BodyOptional, true),
   HttpApiEndpoint.post("resetUsage", "/licenses/:id/usage/reset", {
     params,
     payload: LicenseUsageReset,

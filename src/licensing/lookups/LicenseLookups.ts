@@ -259,7 +259,7 @@ const unbatched =
 
 const linkColumns: { readonly [K in LinkKind]: string } = {
   customer:
-    "id, NULL AS product_id, NULL AS subscription_id, name, email, nullif(erasing, FALSE) AS erasing, erasure_revision FROM customers",
+    "id, NULL AS product_id, NULL AS subscription_id, name, email, metadata ->> 'language' AS language, nullif(erasing, FALSE) AS erasing, erasure_revision FROM customers",
   order: "id, product_id, subscription_id FROM orders",
   subscription: "id, product_id, NULL AS subscription_id FROM subscriptions"
 }

@@ -4,12 +4,14 @@ import { SqlClient } from "effect/sql"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { StoredResponse } from "../../contract/api/StoredResponse.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
+import { Mail } from "../../ledger/mail/Mail.ts"
 import { mayCompute } from "../../platform/postgres/driver/Transactions.ts"
 import { transaction } from "../../platform/postgres/queries/Sql.ts"
 import type { NewLicenseInput } from "../changes/NewLicense.ts"
 import type { LicensesWithKeys, LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
 import { type Draft, type DraftRefusal, makeDrafts, type PathOf } from "./Drafts.ts"
+import { makeKeyMails } from "./KeyMails.ts"
 import { presentLicense } from "./PresentLicense.ts"
 import { VendorKeys } from "./VendorKeys.ts"
 
@@ -31,6 +33,8 @@ export class Issuing extends Context.Service<
       const events = yield* EventLog
       const vendorKeys = yield* VendorKeys
       const { draft, write } = yield* makeDrafts
+      const mail = yield* Mail
+      const keyMails = yield* makeKeyMails
 
       const resultOf = (drafts: ReadonlyArray<Draft>, now: number): typeof LicensesWithKeys.Type => ({
         licenses: drafts.map(({ license, license_key, policy }) => ({
@@ -46,14 +50,18 @@ export class Issuing extends Context.Service<
         shown: (result: typeof LicensesWithKeys.Type) => A
       ) {
         if (inputs.some(({ license_key = "" }) => LicenseKey.isVendorKey(license_key))) yield* vendorKeys.announce
+        const mailed = inputs.findIndex(({ send_key }) => send_key === true)
+        if (mailed >= 0) yield* mail.admit(pathOf(mailed, "send_key"))
         const recorder = yield* StoredResponse
         const written = Effect.gen(function* () {
           // A thousand licenses take a tenth of a second of CPU time before the events are appended.
           if (inputs.length > 1) yield* sql`SELECT ${mayCompute(sql)}`
           const drafts = yield* draft(inputs, pathOf)
+          const mails = mailed < 0 ? [] : yield* keyMails(inputs, drafts, pathOf)
           yield* write(drafts, pathOf)
           const result = shown(resultOf(drafts, yield* Clock.currentTimeMillis))
           if (recorder !== undefined) yield* recorder.store(result)
+          yield* mail.queue(...mails)
           yield* events.append(...drafts.map(({ event }) => event))
           return result
         })

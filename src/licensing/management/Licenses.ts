@@ -7,9 +7,10 @@ import { IfMatch } from "../../access/preconditions/RecordTag.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../contract/api/Paging.ts"
+import { Mail } from "../../ledger/mail/Mail.ts"
 import { after, type Nullable } from "../../platform/postgres/queries/Sql.ts"
 import * as Assignments from "../changes/Assignments.ts"
-import { rotateKey } from "../changes/KeyRotation.ts"
+import { type RotatedKey, rotateKey } from "../changes/KeyRotation.ts"
 import { type MaintenanceCommand, renewMaintenance } from "../changes/MaintenanceRenewal.ts"
 import { changePolicy, type PolicyChangeCommand } from "../changes/PolicyChange.ts"
 import { type RenewCommand, renew } from "../changes/Renewal.ts"
@@ -20,6 +21,7 @@ import { LicenseActors } from "../engine/LicenseActors.ts"
 import type { License, LicenseFeature, LicenseTransfer, LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
 import type { Assignment, LicenseSnapshot } from "../model/LicenseRecords.ts"
+import type { LicenseKeyRotation } from "../model/RenewalRequests.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import type { LicenseOwned } from "../rows/LicenseRows.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
@@ -59,8 +61,11 @@ export class Licenses extends Context.Service<
       id: string,
       input: PolicyChangeCommand
     ): Changed<"LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
-    /** Replaces the license's key at once. Only the response contains the new key. */
-    rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
+    /** Replaces the license's key at once. Only the response contains the new key, and with `send_key` a mail. */
+    rotateKey(
+      id: string,
+      input: typeof LicenseKeyRotation.Type
+    ): Changed<"VALIDATION_ERROR", typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
     assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>
     remove(id: string, featureId: string): Changed<never, void>
@@ -72,6 +77,7 @@ export class Licenses extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const actors = yield* LicenseActors
+      const mail = yield* Mail
       const reads = yield* LicenseList
       const random = yield* SecureRandom.SecureRandom
 
@@ -104,15 +110,35 @@ export class Licenses extends Context.Service<
       const newKey = Effect.map(
         Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random),
         (license_key) => ({
+          license_key,
           stored: LicenseKey.stored(license_key),
           presentWithKey: (rotated: LicenseSnapshot) =>
             Effect.map(present(rotated), (license) => ({ license, license_key }))
         })
       )
 
-      const rotate = Effect.fn("Licenses.rotateKey")(function* (id: string) {
-        const { stored, presentWithKey } = yield* newKey
-        return yield* actors.askWith(id, rotateKey, stored, identity, presentWithKey)
+      const rotate: Licenses["Service"]["rotateKey"] = Effect.fn("Licenses.rotateKey")(function* (
+        id,
+        { send_key = false }
+      ) {
+        if (send_key) yield* mail.admit("send_key")
+        const { license_key, stored, presentWithKey } = yield* newKey
+        const mailsOf = ({ recipient }: RotatedKey) =>
+          mail.rowsOf(
+            recipient === undefined
+              ? []
+              : [{ kind: "rotated_key", to: recipient, license_id: id, values: { license_key } }]
+          )
+        const command = { ...stored, send_key }
+        return yield* actors.askWith(
+          id,
+          rotateKey,
+          command,
+          identity,
+          presentWithKey,
+          undefined,
+          send_key ? mailsOf : undefined
+        )
       })
 
       const transferTo: Licenses["Service"]["transfer"] = Effect.fn("Licenses.transfer")(function* (

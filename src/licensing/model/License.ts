@@ -9,7 +9,7 @@ import { Customer } from "../../vendor/customers/Customer.ts"
 import { licenseLimits, Policy } from "../../vendor/policies/Policy.ts"
 import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
 import { Product } from "../../vendor/products/Product.ts"
-import { exactlyOne } from "./RenewalRequests.ts"
+import { exactlyOne, sendKey } from "./RenewalRequests.ts"
 
 export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
   identifier: "LicenseStatus",
@@ -157,7 +157,8 @@ export const LicenseCreate = Schema.Struct({
         "Features in addition to those that come with the policy. Of a feature that comes with the policy, the given fields replace the policy's."
     })
   ),
-  metadata: Schema.optionalKey(Metadata)
+  metadata: Schema.optionalKey(Metadata),
+  send_key: sendKey
 })
   .annotate({
     description:

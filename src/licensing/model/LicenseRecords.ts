@@ -157,6 +157,8 @@ export interface LinkRecord {
   /** Of a customer. */
   readonly name?: string | undefined
   readonly email?: string | undefined
+  /** Of a customer: the language of mails, as its metadata name it. */
+  readonly language?: string | undefined
   /** Whether a customer is being erased. Until then, licenses must not link to it or copy its data. */
   readonly erasing?: boolean | undefined
   /** Changes when an erasure of the customer begins. */

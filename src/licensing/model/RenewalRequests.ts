@@ -1,4 +1,4 @@
-/** The requests that renew a license, or the maintenance of a perpetual one. */
+/** The requests that renew a license, its key, or the maintenance of a perpetual one. */
 import { Schema } from "effect"
 import { Int32 } from "../../contract/api/Int64.ts"
 import { Reference } from "../../contract/api/Text.ts"
@@ -39,3 +39,16 @@ export const LicenseMaintenance = Schema.Struct({
   })
   .check(exactlyOne("maintenance_expires_at", "extend_by_days"))
   .annotate({ identifier: "LicenseMaintenanceRequest" })
+
+/** In requests that make a key. */
+export const sendKey = Schema.optionalKey(
+  Schema.Boolean.annotate({
+    description: "True also mails the key to the license's customer_email, or else to its customer's email.",
+    default: false
+  })
+)
+
+export const LicenseKeyRotation = Schema.Struct({ send_key: sendKey }).annotate({
+  identifier: "LicenseKeyRotationRequest",
+  description: "The body may be left out."
+})

@@ -7,7 +7,9 @@
 import type { Actor } from "../../access/CurrentActor.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { RefusalFacts } from "../../contract/api/RefusalFacts.ts"
+import type { StoredResponseRow } from "../../contract/api/StoredResponse.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { MailRow } from "../../ledger/mail/MailRows.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "../model/LicenseRecords.ts"
 
 /** The actor and request of a command, as recorded in its events and ledger rows. */
@@ -16,6 +18,13 @@ export interface Origin extends Actor {
   readonly ip_address: string | undefined
   /** The job whose part the command is. */
   readonly bulk_job_id?: string
+}
+
+/** What is stored in the same transaction as a command's change. */
+export interface StoredWithChange {
+  /** Of a request with an Idempotency-Key. */
+  readonly response?: StoredResponseRow | undefined
+  readonly mails?: ReadonlyArray<MailRow> | undefined
 }
 
 /** Data that a rule reads and that may not be cached. It is fetched before the rule runs. */

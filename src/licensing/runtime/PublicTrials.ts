@@ -4,10 +4,13 @@
  */
 import { Context, Effect, identity, Layer } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
+import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
+import { Mail } from "../../ledger/mail/Mail.ts"
+import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { bytes, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { transaction } from "../../platform/postgres/queries/Sql.ts"
 import { deviceRows } from "../engine/JournalStatements.ts"
@@ -18,6 +21,7 @@ import { nothingPrefetched } from "../lookups/Prefetch.ts"
 import { type Draft, makeDrafts } from "../management/Drafts.ts"
 import type { Binding } from "../model/Binding.ts"
 import type { LicenseKey } from "../model/LicenseKey.ts"
+import { recipientOf, refuseNoRecipient } from "../model/MailRecipient.ts"
 import type { Entitlement } from "../model/Payloads.ts"
 import { eventRow } from "../rows/EventRows.ts"
 import { activate } from "../rules/Activation.ts"
@@ -28,6 +32,8 @@ export interface TrialInput {
   readonly product_code: string
   readonly policy_code: string
   readonly binding: Binding
+  readonly customer_email?: string
+  readonly send_key?: boolean
 }
 
 interface StartedTrial {
@@ -36,6 +42,8 @@ interface StartedTrial {
 }
 
 type TrialRefusal = Refusal<
+  | "RATE_LIMITED"
+  | "VALIDATION_ERROR"
   | "NOT_FOUND"
   | "NOT_READY"
   | "TRIAL_NOT_ALLOWED"
@@ -49,6 +57,7 @@ type TrialRefusal = Refusal<
 interface Offer {
   readonly product_id: string
   readonly policy_id: string
+  readonly customer_email?: string
 }
 
 export class PublicTrials extends Context.Service<
@@ -66,6 +75,8 @@ export class PublicTrials extends Context.Service<
       const events = yield* EventLog
       const { inTransaction: lookups } = yield* LicenseLookups
       const drafts = yield* makeDrafts
+      const mail = yield* Mail
+      const { trialMail } = yield* RateLimits
 
       /** Activates the device on the drafted license, by the rule that any activation follows. */
       const activated = Effect.fnUntraced(function* (draft: Draft, { binding, product_code }: TrialInput) {
@@ -117,18 +128,32 @@ export class PublicTrials extends Context.Service<
         // A generated key is new.
         yield* Effect.catch(written, (error) => (SqlError.isSqlError(error) ? Effect.fail(error) : Effect.die(error)))
         for (const write of deviceRows(sql, [pending])) yield* write
+        if (input.send_key === true) yield* mail.queue(keyMail(draft!))
         // Last: it locks the event counter.
         yield* events.appendRows(pending.entries)
         return { entitlement, license_key: draft!.license_key }
       }, transaction(sql))
 
       const start = Effect.fn("PublicTrials.start")(function* (input: TrialInput) {
-        return yield* issue(yield* offerOf(sql, input), input)
+        const { customer_email, send_key = false } = input
+        if (send_key) yield* mail.admit("send_key")
+        if (send_key && recipientOf({ customer_email, metadata: {} }) === undefined)
+          return yield* refuseNoRecipient("send_key")
+        const offer = yield* offerOf(sql, input)
+        if (send_key) yield* trialMail(customer_email!)
+        return yield* issue({ ...offer, ...(customer_email && { customer_email }) }, input)
       })
       return PublicTrials.of({ start })
     })
   )
 }
+
+const keyMail = ({ license, license_key }: Draft): NewMail => ({
+  kind: "license_key",
+  to: recipientOf(license)!,
+  license_id: license.id,
+  values: { license_key }
+})
 
 const pathOf = (_: number, field: string): string => field
 

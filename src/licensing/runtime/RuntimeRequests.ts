@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { PositiveCount } from "../../contract/api/Int64.ts"
 import { pageQuery } from "../../contract/api/Paging.ts"
-import { isMinCharacters, noncePattern, Text } from "../../contract/api/Text.ts"
+import { Email, isMinCharacters, noncePattern, Text } from "../../contract/api/Text.ts"
 
 const optionalText = (length: number) => Schema.optionalKey(Text(length).check(isMinCharacters(1)))
 
@@ -75,7 +75,11 @@ export const TrialRequest = Schema.Struct({
     .annotate({ description: "The code of a policy of the product that has public trials." }),
   binding: Schema.Struct(machineFields).annotate({
     description: "The machine or container instance, as in an activation."
-  })
+  }),
+  customer_email: Schema.optionalKey(Email.annotate({ description: "The user's address, which the license keeps." })),
+  send_key: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "True also mails the key to customer_email.", default: false })
+  )
 }).annotate({ identifier: "TrialRequest" })
 export type TrialRequest = typeof TrialRequest.Type
 

@@ -16,13 +16,14 @@ import { statusEvents } from "../rules/ClockEvents.ts"
 import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { maintenanceNotices } from "./MaintenanceNotices.ts"
-import { dueDays, noNotice, type Reminded, reachedDays } from "./Reminders.ts"
+import { type MailedNotice, reminderMails } from "./ReminderMails.ts"
+import { dueDays, noNotice, reachedDays } from "./Reminders.ts"
 import { byId, lockClause, makePasses } from "./SweepBatches.ts"
 
 type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number; readonly policy_revision: number }
 
-interface Expiring extends Pick<LicenseRecord, "id" | "revision">, Reminded {}
+interface Expiring extends Pick<LicenseRecord, "id" | "revision">, MailedNotice {}
 
 export class ExpirySweep extends Context.Service<
   ExpirySweep,
@@ -47,7 +48,8 @@ export class ExpirySweep extends Context.Service<
         select: (now, limit, lock) => selectNoticesDue(sql, now, limit, lock),
         isDue: (row, now) => row.ends > now && reachedDays(row, now) < row.told,
         write: (rows, now) => writeNotices(sql, rows, now),
-        eventsOf: notices
+        eventsOf: notices,
+        mailsOf: (rows, now) => reminderMails(sql, "expiry_reminder", rows, now)
       })
       const pass = Effect.all([move, giveNotices, passOf(maintenanceNotices(sql))], { discard: true })
       return ExpirySweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "ExpirySweep.pass")) })
@@ -187,7 +189,7 @@ const lastNoticeSql = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_d
 const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<Expiring>`
   WITH due AS MATERIALIZED (${noticesDue(sql, nowMillis, limit)})
   SELECT l.id, l.expires_at AS ends, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS told,
-    p.reminder_days AS days
+    p.reminder_days AS days, p.mail_reminders
   FROM due JOIN licenses l ON l.id = due.license_id JOIN policies p ON p.id = l.policy_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
   ${sql.literal(lock ? lockClause : "")}`
 

@@ -9,11 +9,12 @@ import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseRecord } from "../model/LicenseRecords.ts"
 import { licenseEvent } from "../rules/LicenseCommand.ts"
-import { dueDays, noNotice, type Reminded, reachedDays } from "./Reminders.ts"
+import { type MailedNotice, reminderMails } from "./ReminderMails.ts"
+import { dueDays, noNotice, reachedDays } from "./Reminders.ts"
 import { byId, lockClause, type SweepTask } from "./SweepBatches.ts"
 
 /** Its `days` are the policy's reminder_days, and 0 for the end itself. */
-interface Maintained extends Pick<LicenseRecord, "id" | "revision" | "status">, Reminded {}
+interface Maintained extends Pick<LicenseRecord, "id" | "revision" | "status">, MailedNotice {}
 
 /** As in the index. */
 const told = `(CASE WHEN l.maintenance_told_for = l.maintenance_expires_at THEN l.maintenance_told_days ELSE ${noNotice} END)`
@@ -22,13 +23,20 @@ export const maintenanceNotices = (sql: SqlClient.SqlClient): SweepTask<Maintain
   select: (now, limit, lock) => sql<Maintained>`
     WITH due AS MATERIALIZED (${noticesDue(sql, now, limit)})
     SELECT l.id, l.revision, l.status, l.created_at, l.maintenance_expires_at AS ends, ${sql.literal(told)} AS told,
-      p.reminder_days || 0 AS days
+      p.reminder_days || 0 AS days, p.mail_reminders
     FROM due JOIN licenses l ON l.id = due.id JOIN policies p ON p.id = l.policy_id
     WHERE l.maintenance_expires_at IS NOT NULL
     ${sql.literal(lock ? lockClause : "")}`,
   isDue: (row, now) => reachedDays(row, now) < row.told,
   write: (rows, now) => write(sql, rows, now),
-  eventsOf: notices
+  eventsOf: notices,
+  mailsOf: (rows, now) =>
+    reminderMails(
+      sql,
+      "maintenance_reminder",
+      rows.filter((row) => isNews(row, now)),
+      now
+    )
 })
 
 /** An end that is longer ago is no news: of licenses that were imported, or are older than these notices. */
@@ -74,9 +82,11 @@ const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, n
     SELECT demand((SELECT count(*) FROM written) = ${rows.length}, ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
+const isNews = ({ ends, status }: Maintained, now: number): boolean => status !== "revoked" && now - ends <= newsMillis
+
 /** Those that are due; after the end only the end. */
 const notices = (row: Maintained, now: number): ReadonlyArray<NewEvent> => {
-  if (row.status === "revoked" || now - row.ends > newsMillis) return []
+  if (!isNews(row, now)) return []
   const maintenance_expires_at = formatTimestamp(row.ends)
   return reachedDays(row, now) === 0
     ? [licenseEvent("license.maintenance_expired", row.id, { maintenance_expires_at })]

@@ -2,6 +2,9 @@
 import { Clock, Effect, Option } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { EventLog, type EventRow, type NewEvent } from "../../ledger/events/EventLog.ts"
+import { Mail } from "../../ledger/mail/Mail.ts"
+import { insertMails, type MailRow } from "../../ledger/mail/MailRows.ts"
+import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { mayTakeLong, retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
@@ -59,6 +62,8 @@ export interface SweepTask<Row> {
   /** Fails with `concurrentChange` if a row has changed since it was selected. */
   readonly write: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<unknown, SqlError.SqlError>
   readonly eventsOf: (row: Row, now: number) => ReadonlyArray<NewEvent>
+  /** The mails about due rows, queued with their events. */
+  readonly mailsOf?: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<ReadonlyArray<NewMail>, SqlError.SqlError>
 }
 
 /**
@@ -71,7 +76,11 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
   const { inOneWrite } = yield* Postgres
   const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
 
-  return <Row>({ select, isDue, write, eventsOf }: SweepTask<Row>) => {
+  const mail = yield* Mail
+
+  return <Row>({ select, isDue, write, eventsOf, mailsOf }: SweepTask<Row>) => {
+    const mailRows = (rows: ReadonlyArray<Row>, now: number) =>
+      mailsOf === undefined || !mail.isOn ? noMails : Effect.flatMap(mailsOf(rows, now), mail.rowsOf)
     const throttle = makeThrottle(restPerWork)
     const decide = (rows: ReadonlyArray<Row>, now: number) => {
       const due = rows.filter((row) => isDue(row, now))
@@ -88,6 +97,8 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
         const now = yield* Clock.currentTimeMillis
         const { due, events } = decide(yield* select(now, batchSize, true), now)
         if (due.length > 0) yield* write(due, now)
+        const mails = yield* mailRows(due, now)
+        if (mails.length > 0) yield* insertMails(sql, mails)
         yield* appendRows(events)
         return due.length
       })
@@ -101,7 +112,10 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const append = Effect.map(appendAtOnce(events), (appended) => {
         queued = appended.queued
       })
-      yield* retryTransaction(inOneWrite([requireExclusive(sql, name), mayTakeLong(sql), write(due, now), append]))
+      const mails = yield* mailRows(due, now)
+      const queue = mails.length === 0 ? [] : [insertMails(sql, mails)]
+      const others = [requireExclusive(sql, name), mayTakeLong(sql), write(due, now)]
+      yield* retryTransaction(inOneWrite([...others, ...queue, append]))
       if (queued) deliveriesQueued.openUnsafe()
       return due.length
     })
@@ -127,6 +141,8 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
     })
   }
 })
+
+const noMails: Effect.Effect<ReadonlyArray<MailRow>> = Effect.succeed([])
 
 const distribute = <Row>(rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
   const batches = Array.from({ length: Math.ceil(rows.length / batchSize) }, (): Array<Row> => [])

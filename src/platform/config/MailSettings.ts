@@ -48,7 +48,7 @@ const decoded = (encoded: string): string | undefined => {
 const address = /^[^\s@\p{C}<>()[\]\\,;:"]{1,64}@[^\s@\p{C}<>()[\]\\,;:"]+$/u
 
 /** Whether mail can be sent to this address: at most 254 characters (RFC 5321), none that end or extend a header. */
-const isMailAddress = (value: string): boolean => value.length <= 254 && address.test(value)
+export const isMailAddress = (value: string): boolean => value.length <= 254 && address.test(value)
 
 const senderOf = (value: string): MailSender | undefined => {
   const [, name, bracketed] = /^([^<>\p{C}]*)<([^<>]+)>$/u.exec(value) ?? []

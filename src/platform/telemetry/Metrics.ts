@@ -91,7 +91,7 @@ export const workerSuccessAge = gauge(
   "licensing_worker_last_success_age_seconds",
   "Time since a worker's last successful pass, or since its start."
 )
-/** Label queue: webhook-deliveries, leases, usage-rollup (past days of the ledger without a rollup). */
+/** Label queue: webhook-deliveries, mails, leases, usage-rollup (past days of the ledger without a rollup). */
 export const oldestWaiting = gauge(
   "licensing_oldest_waiting_seconds",
   "Time since the oldest unprocessed item of a queue was due; 0 if none is due."
@@ -105,6 +105,9 @@ export const leasesLive = gauge("licensing_leases_live", "Live floating leases."
 export const deliveriesPending = gauge("licensing_webhook_deliveries_pending", "Pending webhook deliveries.")()
 /** Label result: delivered, failed, exhausted. */
 export const deliveries = gauge("licensing_webhook_deliveries_24h", "Webhook attempts of the last 24 hours by result.")
+export const mailsPending = gauge("licensing_mails_pending", "Mails that wait to be sent.")()
+/** Label result: sent, failed, given_up. */
+export const mails = gauge("licensing_mails_24h", "Attempts to send mails in the last 24 hours by result.")
 export const eventSequence = gauge("licensing_event_sequence", "Sequence number of the newest event.")()
 
 /** Label signal: traces, metrics, logs. */

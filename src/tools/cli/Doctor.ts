@@ -21,6 +21,7 @@ import {
   checkTransport
 } from "../doctor/DatabaseChecks.ts"
 import { checkDataFolder, checkPort } from "../doctor/MachineChecks.ts"
+import { checkMail } from "../doctor/MailChecks.ts"
 import { checkRetention } from "../doctor/RetentionChecks.ts"
 import { checkMasterKey, checkSigningKey, masterKeyLayer } from "../doctor/SecretChecks.ts"
 import { checkClientAddress, checkSettings } from "../doctor/SettingsChecks.ts"
@@ -56,7 +57,8 @@ const checkAll = Effect.gen(function* () {
     ...(yield* checkSettings),
     ...(yield* checkClientAddress),
     ...(yield* orFinding("data folder")(checkDataFolder)),
-    ...(yield* orFinding("port")(checkPort))
+    ...(yield* orFinding("port")(checkPort)),
+    ...(yield* checkMail)
   ]
   return [...here, ...(yield* checkDatabase)]
 })

@@ -8,6 +8,7 @@ import { Argument, Flag } from "effect/cli"
 import { limitMax } from "../../contract/api/Paging.ts"
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
+import { Mail } from "../../ledger/mail/Mail.ts"
 import { Devices } from "../../licensing/devices/Devices.ts"
 import { Journal } from "../../licensing/engine/Journal.ts"
 import { LicenseActors } from "../../licensing/engine/LicenseActors.ts"
@@ -23,7 +24,7 @@ import { aligned, CommandEnded, jsonFlag, print } from "./Output.ts"
 const services = Layer.mergeAll(Licenses.layer, Devices.layer).pipe(
   Layer.provide([LicenseActors.layer, LicenseList.layer]),
   Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
-  Layer.provide(EventLog.layer)
+  Layer.provide([EventLog.layer, Mail.layer])
 )
 
 const licenseId = Argument.String("license-id").pipe(

@@ -47,6 +47,7 @@ const lagQuery = `
       ORDER BY s.expires_at AT TIME ZONE 'UTC' LIMIT 1) AS oldest)) AS expiries,
     extract(epoch FROM now - (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
       WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax})) AS rollup,
+    extract(epoch FROM now - (SELECT min(due_at) FROM mails)) AS mails,
     extract(epoch FROM now - (SELECT min(created_at) FROM report_exports WHERE status IN ('pending', 'processing'))) AS exports,
     extract(epoch FROM now - (SELECT min(updated_at) FROM bulk_jobs WHERE status IN ('pending', 'running'))) AS jobs,
     (SELECT last FROM event_sequence) - (SELECT coalesce(max(last_sequence), 0) FROM event_spans) AS events
@@ -54,12 +55,13 @@ const lagQuery = `
 
 /** A worker indexes the times of some thousand events every ten seconds. */
 const eventsMax = 1_000_000
-const secondsMax = { deliveries: 300, exports: 3_600, jobs: 3_600, rollup: 86_400 }
+const secondsMax = { deliveries: 300, mails: 300, exports: 3_600, jobs: 3_600, rollup: 86_400 }
 const sweepsMissed = 10
 
 const queues: ReadonlyArray<{ readonly name: keyof typeof secondsMax | "leases" | "expiries"; readonly what: string }> =
   [
     { name: "deliveries", what: "The oldest due webhook delivery has waited" },
+    { name: "mails", what: "The oldest due mail has waited" },
     { name: "expiries", what: "A license that expired is not recorded as such since" },
     { name: "leases", what: "A lease that expired is not recorded as such since" },
     { name: "rollup", what: "A past day of the usage ledger is not summed up since" },

@@ -65,6 +65,7 @@ const editable = [
   "maintenance_days",
   "duration_starts",
   "reminder_days",
+  "mail_reminders",
   "public_trial",
   "metadata"
 ] as const

@@ -69,6 +69,10 @@ const rules = {
         "The days before a license's expiry, or the end of its maintenance, at which that is announced by an event; [] = never.",
       default: [7, 3, 1]
     }),
+  mail_reminders: Schema.Boolean.annotate({
+    description: "Whether that is also mailed to the license's customer_email, or else to its customer's email.",
+    default: false
+  }),
   public_trial: Schema.Boolean.annotate({
     description:
       "Whether applications may start trials of the policy without a license key. Only for the type trial, with duration_days.",
@@ -180,6 +184,7 @@ export const policyDefaults = {
   show_metadata: [],
   duration_starts: "creation",
   reminder_days: [7, 3, 1],
+  mail_reminders: false,
   public_trial: false
 } as const
 

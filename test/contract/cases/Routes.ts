@@ -122,6 +122,7 @@ export const routes: { readonly [route: string]: string } = {
   "PATCH /api/v1/webhooks/{id}": "webhook:write",
   "DELETE /api/v1/webhooks/{id}": "webhook:write",
   "GET /api/v1/ops/webhook-health": "ops:read",
+  "GET /api/v1/ops/mail-health": "ops:read",
   "GET /api/v1/ops/summary": "ops:read",
   "GET /api/v1/ops/errors": "ops:read",
 

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { EventLog } from "../../../src/ledger/events/EventLog.ts"
 import { FeatureExpirySweep } from "../../../src/licensing/sweeps/FeatureExpirySweep.ts"
 import * as RehearsalClock from "../../../src/platform/telemetry/RehearsalClock.ts"
+import { mailOff } from "../../support/database/MailOff.ts"
 import { issue } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
@@ -47,7 +48,7 @@ layer(TestServer.layer, { timeout: 60_000, excludeTestServices: true })("An expi
         SELECT metadata ->> 'feature_code' AS code FROM events
         WHERE resource_id = ${id} AND event_type = 'license.feature_expired' ORDER BY sequence`
       assert.deepStrictEqual(yield* events, [], "reads record nothing")
-      const sweep = FeatureExpirySweep.layer.pipe(Layer.provide(EventLog.layer))
+      const sweep = FeatureExpirySweep.layer.pipe(Layer.provide([EventLog.layer, mailOff]))
       const { pass } = Context.get(yield* Layer.build(Layer.fresh(sweep)), FeatureExpirySweep)
       yield* Effect.provide(
         pass,

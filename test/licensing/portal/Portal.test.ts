@@ -87,7 +87,7 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
       const { license, license_key } = yield* issue()
       const [rotated, expired] = [yield* browse("203.0.113.2"), yield* browse("203.0.113.2")]
       yield* rotated.ask("/sign-in/key", { license_key })
-      const next = yield* client.licenses.rotateKey({ params: { id: license.id } })
+      const next = yield* client.licenses.rotateKey({ params: { id: license.id }, payload: {} })
       assert.strictEqual((yield* rotated.ask("/licenses")).json.error.code, "TOKEN_INVALID")
       yield* expired.ask("/sign-in/key", { license_key: next.license_key })
       assert.strictEqual((yield* expired.ask("/licenses")).status, 200)

@@ -114,7 +114,7 @@ layer(TestServer.layer, { timeout: 60_000 })("A trial without a key", (it) => {
       const found = yield* client.search.search({ query: { q: binding.fingerprint } })
       const [device] = found.devices
       assert.strictEqual(device?.license_id, lost.license_id)
-      const { license_key } = yield* client.licenses.rotateKey({ params: { id: lost.license_id } })
+      const { license_key } = yield* client.licenses.rotateKey({ params: { id: lost.license_id }, payload: {} })
       const { runtime } = yield* connect({ licenseKey: license_key })
       const { data } = yield* runtime.validate({ payload: binding })
       assert.deepInclude(data, { license_id: lost.license_id, device_id: lost.device_id })

@@ -21,6 +21,7 @@ import { Policies } from "../../../src/vendor/policies/Policies.ts"
 import { PolicyFeatures } from "../../../src/vendor/policies/PolicyFeatures.ts"
 import { Products } from "../../../src/vendor/products/Products.ts"
 import { Versions } from "../../../src/vendor/versions/Versions.ts"
+import { mailOff } from "../../support/database/MailOff.ts"
 import * as LockedJournal from "./LockedJournal.ts"
 import { Locking, Passing } from "./LockedJournal.ts"
 import type { Scheduler } from "./Scheduler.ts"
@@ -147,7 +148,7 @@ const layerOf = (environment: Environment, pool: NodePool) => {
     HeartbeatSweep.layer,
     LeaseSweep.layer
   ).pipe(Layer.provide(pipelining("sweep", true)))
-  return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide(EventLog.layer), Layer.provide(client))
+  return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide([EventLog.layer, mailOff]), Layer.provide(client))
 }
 
 /** `attemptsFree`: how often a batch is decided before its license is locked for it. `ahead`: milliseconds by which its clock is fast. */

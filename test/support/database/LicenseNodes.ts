@@ -12,6 +12,7 @@ import { FeatureExpirySweep } from "../../../src/licensing/sweeps/FeatureExpiryS
 import { HeartbeatSweep } from "../../../src/licensing/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../../src/licensing/sweeps/LeaseSweep.ts"
 import { noon } from "../rules/Licenses.ts"
+import { mailOff } from "./MailOff.ts"
 
 const layerNode = LicenseActors.layer.pipe(
   Layer.provideMerge(Journal.layer),
@@ -35,7 +36,7 @@ const layerSweeps = Layer.mergeAll(
   FeatureExpirySweep.layer,
   LeaseSweep.layer,
   HeartbeatSweep.layer
-).pipe(Layer.provide(EventLog.layer))
+).pipe(Layer.provide([EventLog.layer, mailOff]))
 
 /** The sweep passes of a new node on the test's database. */
 export const makeSweeps = Effect.map(Layer.build(Layer.fresh(layerSweeps)), (node) => ({

@@ -1,6 +1,7 @@
 /** Mail: an SMTP server on loopback whose answers a test chooses, and the node's mails in the database. */
-import { Effect, Queue, Redacted } from "effect"
+import { Context, Effect, Layer, Queue, Redacted } from "effect"
 import { SMTPServer, type SMTPServerOptions } from "smtp-server"
+import { layerService } from "./Webhooks.ts"
 
 export interface ReceivedMail {
   readonly id: string
@@ -132,3 +133,13 @@ export const mailSettingsOf = ({ port }: MailServer, scheme = "smtp", credential
   smtpUrl: Redacted.make(`${scheme}://${credentials}localhost:${port}`),
   mailFrom: { address: "licenses@example.com", name: "Example Ltd" }
 })
+
+/** The mail server of a service in the same layer. */
+export class Receiver extends Context.Service<Receiver, MailServer>()("licensing/test/Receiver") {}
+
+/** A service with its workers, and the mail server to which it sends. */
+export const layerMailService = Layer.unwrap(
+  Effect.map(makeMailServer(), (server) =>
+    layerService(mailSettingsOf(server)).pipe(Layer.merge(Layer.succeed(Receiver, server)))
+  )
+)

@@ -56,6 +56,7 @@ layer(Subject)("Policies", (it) => {
         show_metadata: [],
         duration_starts: "creation",
         reminder_days: [7, 3, 1],
+        mail_reminders: false,
         public_trial: false,
         metadata: {},
         created_at: now,
@@ -100,6 +101,7 @@ layer(Subject)("Policies", (it) => {
         duration_days: 14,
         duration_starts: "first_activation",
         reminder_days: [30, 365, 1, 8],
+        mail_reminders: true,
         public_trial: true,
         metadata: { tier: "gold", seats: [1, 2] }
       } as const

@@ -23,6 +23,7 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   reminder_days: numbers("Days of reminders", {
     hint: "At most 5, such as 30, 7, 1: so long before a license or its maintenance ends, an event tells. Empty: none."
   }),
+  mail_reminders: flag("Reminders are also mailed to customers"),
   grace_period_days: number("Days of grace after the expiry"),
   validation_interval_minutes: number("Minutes between two validations"),
   require_heartbeat: flag("A device that stops validating loses its slot"),

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
 import { Secret } from "../once/Secret.tsx"
-import { email, type FieldsOf, firstDay, lastDay, number, text } from "../parts/Fields.tsx"
+import { email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { listField } from "../parts/ListFields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
@@ -68,6 +68,7 @@ const IssueForm = (props: {
     license_key: text("Key, if the license has one already", {
       hint: "8 to 255 letters, digits and signs without spaces. Empty: a new key is made."
     }),
+    send_key: flag("Mail the key to the customer"),
     metadata: metadata()
   }
   return (

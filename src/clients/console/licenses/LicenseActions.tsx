@@ -161,10 +161,15 @@ export const RotateKey = ({ license: { id } }: Props) => (
     title="Replace the key"
     effect="The license gets a new key, and the old key stops working at once. Send the new one to the customer."
     danger
-    run={() => change("rotateLicenseKey", { params: { id } })}
+    fields={rotation}
+    run={(payload: Rotation) => change("rotateLicenseKey", { params: { id }, payload })}
     done={({ license_key }) => <Secret label="This is the new key." what="the key" text={license_key} />}
   />
 )
+
+type Rotation = Payload<"rotateLicenseKey">
+
+const rotation: FieldsOf<Rotation> = { send_key: flag("Mail the new key to the customer") }
 
 type Transfer = Payload<"transferLicense">
 

@@ -11,6 +11,7 @@ import { usePolling } from "../service/Polling.ts"
 import { DocsLink } from "./Docs.tsx"
 import { Endpoints } from "./Endpoints.tsx"
 import { Errors } from "./Errors.tsx"
+import { Mails } from "./Mails.tsx"
 import type { NodeState, Rates } from "./Metrics.ts"
 import { type Metrics, useMetrics } from "./UseMetrics.ts"
 import { Workers } from "./Workers.tsx"
@@ -19,6 +20,7 @@ const asked = [
   ["getOpsSummary", {}],
   ["getOpsErrors", {}],
   ["getWebhookHealth", {}],
+  ["getMailHealth", {}],
   ["getReadiness", {}]
 ] as const
 
@@ -26,6 +28,7 @@ export const OperationsPage = () => {
   const summary = useAsk("getOpsSummary", {})
   const errors = useAsk("getOpsErrors", {})
   const health = useAsk("getWebhookHealth", {})
+  const mail = useAsk("getMailHealth", {})
   const metrics = useMetrics()
   usePolling("5 seconds", true, () => {
     for (const [id, request] of asked) askAgain(id, request)
@@ -61,6 +64,9 @@ export const OperationsPage = () => {
       </Section>
       <Section id="deliveries" title="Webhook deliveries">
         <Loaded of={health}>{(health) => <Endpoints of={health} />}</Loaded>
+      </Section>
+      <Section id="mails" title="Mail">
+        <Loaded of={mail}>{(mail) => <Mails of={mail} />}</Loaded>
       </Section>
       <Section id="workers" title="Background workers">
         <Loaded of={summary}>{({ workers }) => <Workers workers={workers} />}</Loaded>

@@ -28,6 +28,7 @@ import { beginOf, type ErasureRow, type Phase, type Step, textsOf } from "./Eras
 import { makeEventSteps } from "./EventErasure.ts"
 import { makeExportStep } from "./ExportErasure.ts"
 import { makeLicenseSteps } from "./LicenseErasure.ts"
+import { makeMailStep } from "./MailErasure.ts"
 import { makeResponseStep } from "./ResponseErasure.ts"
 import { makeStatisticsStep } from "./StatisticsErasure.ts"
 
@@ -168,6 +169,7 @@ const makeStep = Effect.gen(function* () {
 
   const steps: { readonly [K in Exclude<Phase, "end">]: Step } = {
     ...makeLicenseSteps(sql, events),
+    mails: makeMailStep(sql),
     ...makeEventSteps(sql),
     responses: makeResponseStep(sql, masterKey),
     exports: makeExportStep(sql),

@@ -191,7 +191,7 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
     const { found, last, transferred } = yield* transfersAfter(sql, customer_id, positionOf<number>(erasure) ?? 0)
     const ids = [...new Set(transferred.map(({ id }) => id))]
     if (ids.length > 0) yield* eraseLicenses(erasure, ids, formersOf(sql, customer_id, transferred))
-    return found < transfersMax ? beginOf("orders") : placeAt("transfers", last)
+    return found < transfersMax ? beginOf("mails") : placeAt("transfers", last)
   })
 
   const commerce =

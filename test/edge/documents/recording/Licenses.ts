@@ -151,7 +151,7 @@ export const backOffice = Effect.fnUntraced(function* (all: Catalog & Issued) {
   yield* record("resetLicenseUsage", { params, body: { feature_code: "export", add_credits: 100 } })
   yield* record("changeLicensePolicy", { params, body: { policy_id: team, keep_features: true } })
   yield* record("transferLicense", { params, body: { customer_id: other, reset_devices: true } })
-  yield* record("rotateLicenseKey", { params })
+  yield* record("rotateLicenseKey", { params, body: {} })
   const sold = { product_id: all.product, policy_id: yearly }
   yield* record("createLicenseBatch", {
     body: {

@@ -47,6 +47,7 @@ export const webhooks = Effect.fnUntraced(function* ({ webhook: id }: { readonly
   yield* record("getWebhook", { params: { id } })
   yield* record("listWebhooks", { query: { limit: "20" } })
   yield* record("getWebhookHealth")
+  yield* record("getMailHealth")
 })
 
 /** A reseller that has not paid. One of its licenses was revoked before. */

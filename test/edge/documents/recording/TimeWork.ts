@@ -13,6 +13,7 @@ import { HeartbeatSweep } from "../../../../src/licensing/sweeps/HeartbeatSweep.
 import { LeaseSweep } from "../../../../src/licensing/sweeps/LeaseSweep.ts"
 import type { KeyRing } from "../../../../src/platform/signing/KeyRing.ts"
 import { rotateKey } from "../../../../src/tools/cli/Keys.ts"
+import { mailOff } from "../../../support/database/MailOff.ts"
 
 export class TimeWork extends Context.Service<
   TimeWork,
@@ -54,7 +55,7 @@ export class TimeWork extends Context.Service<
       ExpirySweep.layer
     ]),
     Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
-    Layer.provide(EventLog.layer)
+    Layer.provide([EventLog.layer, mailOff])
   )
 }
 
