@@ -154,6 +154,11 @@ const webhooks = createRoute({
   component: lazyRouteComponent(() => import("./access/Webhooks.tsx"), "Webhooks"),
   validateSearch: searchOf(CreatedSearch)
 })
+const webhook = createRoute({
+  ...at,
+  path: "/webhooks/$id",
+  component: lazyRouteComponent(() => import("./access/WebhookPage.tsx"), "WebhookPage")
+})
 const usage = createRoute({
   ...at,
   path: "/reports",
@@ -214,6 +219,7 @@ export const router = createRouter({
     subscription,
     apiKeys,
     webhooks,
+    webhook,
     usage,
     ledger,
     exports,

@@ -32,14 +32,16 @@ export class DeliveryHealth extends Context.Service<
 
       const endpointRows = (now: number) => sql`
         SELECT e.id AS webhook_id, name, is_active, disabled_reason, waiting.pending, waiting.retrying, waiting.oldest_pending_at,
+          waiting.next_attempt_at,
           coalesce(past.delivered, 0)::bigint AS delivered_24h, coalesce(past.failed, 0)::bigint AS failed_24h,
           coalesce(past.exhausted, 0)::bigint AS exhausted_24h, last_success_at, last_failure_at,
           last_failure AS last_failure_reason
         FROM (SELECT * FROM webhook_endpoints ORDER BY created_at DESC, id DESC LIMIT ${endpointsMax}) AS e
         CROSS JOIN LATERAL (
-          SELECT count(*) AS pending, count(*) FILTER (WHERE attempts > 0) AS retrying, min(created_at) AS oldest_pending_at
+          SELECT count(*) AS pending, count(*) FILTER (WHERE attempts > 0) AS retrying, min(created_at) AS oldest_pending_at,
+            min(due_at) AS next_attempt_at
           FROM (
-            SELECT attempts, created_at FROM webhook_deliveries WHERE endpoint_id = e.id AND status = 'pending'
+            SELECT attempts, created_at, due_at FROM webhook_deliveries WHERE endpoint_id = e.id AND status = 'pending'
             ORDER BY due_at, sequence LIMIT ${countedMax}
           ) AS first
         ) AS waiting

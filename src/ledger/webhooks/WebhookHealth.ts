@@ -34,6 +34,11 @@ export const WebhookEndpointHealth = Schema.Struct({
   ),
   ...Deliveries,
   ...times,
+  next_attempt_at: Schema.optionalKey(
+    Timestamp.annotate({
+      description: "When the next attempt of a pending delivery is due; an inactive endpoint has none."
+    })
+  ),
   last_failure_reason: Schema.optionalKey(
     Schema.String.annotate({ description: "status_<n>, timeout, connection_failed, tls_failed, address_refused, …" })
   )

@@ -4,6 +4,7 @@ import type { ApiKey } from "../../../vendor/apiKeys/ApiKey.ts"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { List, pageOf } from "../parts/List.tsx"
+import { Menu } from "../parts/Menu.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
@@ -67,6 +68,7 @@ const columnsWith = (products: Products): ReadonlyArray<Column<ApiKey>> => [
   { title: "State", show: (key) => <State of={key} /> },
   {
     title: "May",
+    goes: "next",
     show: ({ product_ids, scopes }) => (
       <>
         {wordsOfScopes(scopes)}
@@ -76,11 +78,17 @@ const columnsWith = (products: Products): ReadonlyArray<Column<ApiKey>> => [
   },
   {
     title: "Used from",
+    goes: "first",
     show: ({ allowed_cidrs }) => (allowed_cidrs.length === 0 ? "any network" : allowed_cidrs.join(", "))
   },
-  { title: "Last used", show: ({ last_used_at }) => <Time at={last_used_at} none="never" /> },
+  { title: "Last used", goes: "last", show: ({ last_used_at }) => <Time at={last_used_at} none="never" /> },
   { title: "Expires", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
-  { title: "Created", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> },
+  {
+    title: "Created",
+    sort: "created_at",
+    goes: "first",
+    show: ({ created_at }) => <Time at={created_at} only="day" />
+  },
   { title: "Actions", quiet: true, number: true, show: (key) => <KeyActions of={key} products={products} /> }
 ]
 
@@ -100,7 +108,7 @@ const State = ({ of: { expires_at, is_active } }: { readonly of: ApiKey }) => {
 const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: Products }) => {
   const params = { id: of.id }
   return (
-    <div className="row end">
+    <Menu label={`Actions for ${of.name}`} quiet>
       <Action
         label="Edit"
         name={`Edit ${of.name}`}
@@ -112,6 +120,7 @@ const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: 
           unlessContradicting({ ...of, ...read, ...payload }, () => change("updateApiKey", { params, payload }, read))
         }
       />
+      <hr />
       <Action
         label="Revoke"
         name={`Revoke ${of.name}`}
@@ -119,6 +128,6 @@ const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: 
         danger
         run={() => change("deleteApiKey", { params })}
       />
-    </div>
+    </Menu>
   )
 }

@@ -2,6 +2,7 @@
 
 import type { WebhookEndpointHealth, WebhookHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
+import { RecordLink } from "../parts/RecordLink.tsx"
 import { Facts, Status, Table, Time } from "../parts/Show.tsx"
 import { DocsLink } from "./Docs.tsx"
 
@@ -27,7 +28,10 @@ export const Endpoints = ({
       keyOf={({ webhook_id }) => webhook_id}
       empty="There is no webhook yet."
       columns={[
-        { title: "Webhook", show: ({ name }) => name },
+        {
+          title: "Webhook",
+          show: ({ name, webhook_id }) => <RecordLink field="webhook_id" id={webhook_id} name={name} />
+        },
         { title: "State", show: (endpoint) => <EndpointState of={endpoint} /> },
         { title: "Waiting", number: true, show: ({ pending }) => countOf(pending) },
         { title: "Retrying", number: true, show: ({ retrying }) => countOf(retrying) },

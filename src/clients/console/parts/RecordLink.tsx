@@ -11,7 +11,8 @@ const screens: Readonly<Record<string, string>> = {
   order_id: "/orders/$id",
   subscription_id: "/subscriptions/$id",
   report_export_id: "/reports/exports/$id",
-  bulk_job_id: "/bulk-jobs/$id"
+  bulk_job_id: "/bulk-jobs/$id",
+  webhook_id: "/webhooks/$id"
 }
 
 interface Props {

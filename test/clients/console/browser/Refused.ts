@@ -107,7 +107,7 @@ const ofRecords: ReadonlyArray<RefusedChange> = [
     what: "a new secret of a webhook",
     ...list("/webhooks", "Webhooks"),
     act: async (person, { name }) => {
-      await person.click(`New secret for ${name}`)
+      await person.pick(`Actions for ${name}`, `New secret for ${name}`)
       await person.click("New secret")
     }
   },
@@ -115,7 +115,7 @@ const ofRecords: ReadonlyArray<RefusedChange> = [
     what: "deleting a webhook",
     ...list("/webhooks", "Webhooks"),
     act: async (person, { name }) => {
-      await person.click(`Delete ${name}`)
+      await person.pick(`Actions for ${name}`, `Delete ${name}`)
       await person.click("Delete")
     }
   },

@@ -22,6 +22,7 @@ export const screens = Effect.gen(function* () {
   const { items: versions } = yield* client.versions.list({ params, query: oldest })
   const exported = yield* client.events.list({ query: { event_type: "report_export.created", limit: 1 } })
   const { items: jobs } = yield* client.bulkJobs.list({ query: { action: "apply_policy", limit: 1 } })
+  const { items: webhooks } = yield* client.webhooks.list({ query: { limit: 1 } })
   const [opened] = (yield* client.activities.list({ query: { license_id: license!.id, limit: 1 } })).items
   return [
     ["", "Overview"],
@@ -53,6 +54,7 @@ export const screens = Effect.gen(function* () {
     ["/activity?feed=events", "Activity"],
     ["/operations", "Operations"],
     ["/api-keys", "API keys"],
+    ...webhooks.map(({ id, name }): Screen => [`/webhooks/${id}`, name]),
     ["/webhooks", "Webhooks"]
   ] satisfies ReadonlyArray<Screen>
 })

@@ -58,9 +58,9 @@ layer(consoleLayer, { timeout: minutes })("A menu", (it) => {
           async (person) => {
             await person.opens(`/licenses/${id}`, "Frances Allen")
             await person.click("Actions for laptop")
-            await person.page.getByRole("button", { name: "Reset laptop" }).waitFor()
+            await person.page.getByRole("button", { name: "Block laptop" }).waitFor()
             const between = async () =>
-              (await topOf(person, "Reset laptop")) - (await topOf(person, "Actions for laptop"))
+              (await topOf(person, "Block laptop")) - (await topOf(person, "Actions for laptop"))
             const before = await between()
             await person.page.evaluate(
               "scrollBy(0, 40), new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"

@@ -58,7 +58,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         yield* withPerson(skip, async (person) => {
           await person.page.route("**/products?*", (route) => route.abort())
           await person.opens("/api-keys", "API keys")
-          await person.click("Edit Limited")
+          await person.pick("Actions for Limited", "Edit Limited")
           await person.page.locator("dialog[open]").getByText("The service cannot be reached").waitFor()
           await person.fill("Name", "Renamed")
           await person.click("Edit")

@@ -40,7 +40,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           assert.include(await rowOf(person, "Reseller").textContent(), "read licenses" + "only for Editor")
           const limited = (await Effect.runPromise(keys)).find(({ name }) => name === "Reseller")
           assert.deepStrictEqual(limited?.product_ids, [product.id])
-          await person.click("Edit Reseller")
+          await person.pick("Actions for Reseller", "Edit Reseller")
           await person.page.getByLabel("Editor").uncheck()
           await person.click("Edit")
           await person.isDone()

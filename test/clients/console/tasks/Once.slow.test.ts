@@ -73,7 +73,7 @@ layer(consoleLayer, { timeout: minutes })("What is shown once", (it) => {
           await person.press("Enter")
           await keepsInDialog(person, "the token")
           await person.click("Webhooks", "link")
-          await person.click("New secret for Shop")
+          await person.pick("Actions for Shop", "New secret for Shop")
           await person.click("New secret")
           await keepsInDialog(person, "the secret")
           await person.search("Once Only")
