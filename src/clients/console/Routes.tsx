@@ -31,7 +31,7 @@ const overview = createRoute({ ...at, path: "/", component: Overview, validateSe
 const search = createRoute({
   ...at,
   path: "/search",
-  component: lazyRouteComponent(() => import("./shell/SearchPage.tsx"), "SearchPage"),
+  component: lazyRouteComponent(() => import("./search/SearchPage.tsx"), "SearchPage"),
   validateSearch: searchOf(SearchSearch)
 })
 const licenses = createRoute({

@@ -5,7 +5,7 @@ import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, type FieldsOf, flag, text, url } from "../parts/Fields.tsx"
 import { change, run } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
-import { eventTypesField } from "./EventTypes.tsx"
+import { eventTypesField } from "./EventChoice.tsx"
 
 type Creation = Payload<"createWebhook">
 type Update = Payload<"updateWebhook">

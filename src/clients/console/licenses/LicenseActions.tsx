@@ -11,7 +11,7 @@ import { Time } from "../parts/Show.tsx"
 import { undoOfEdit } from "../parts/Undo.ts"
 import { change, run, useAsk } from "../service/Hooks.ts"
 import { now, type Payload } from "../service/Service.ts"
-import { afterTerm, type Term, termField } from "./Term.tsx"
+import { termField } from "./Term.tsx"
 
 interface Props {
   readonly license: License
@@ -71,7 +71,8 @@ type Renewal = Payload<"renewLicense">
 
 /** A term of the calendar, or days, or a day. */
 interface Asked extends Renewal {
-  readonly term?: Term
+  /** The expiry that a term leads to. */
+  readonly term?: number
 }
 
 const renewal = (from: number): FieldsOf<Asked> => ({
@@ -80,11 +81,11 @@ const renewal = (from: number): FieldsOf<Asked> => ({
   expires_at: lastDay("Or until the end of", { hint: "In place of the term and of days." })
 })
 
-/** What is typed wins over the term that the form begins with. */
-const renewalOf = (from: number, { term, ...given }: Asked): Renewal =>
+/** What is typed wins over a term. */
+const renewalOf = ({ term, ...given }: Asked): Renewal =>
   given.extend_by_days !== undefined || given.expires_at !== undefined || term === undefined
     ? given
-    : { expires_at: afterTerm(from, term) }
+    : { expires_at: term }
 
 /** Types of licenses that can be renewed. */
 const renewable: ReadonlySet<string> = new Set(["subscription", "time_limited", "trial"])
@@ -112,8 +113,7 @@ export const Extend = ({ isPlain = false, license }: Props & { readonly isPlain?
         </>
       }
       fields={renewal(from)}
-      initial={{ term: "month" }}
-      run={(asked: Asked) => change("renewLicense", { params: { id }, payload: renewalOf(from, asked) })}
+      run={(asked: Asked) => change("renewLicense", { params: { id }, payload: renewalOf(asked) })}
       undo={(after) => ({ said: "The license is extended.", run: () => restoreExpiry(license, after) })}
     />
   )

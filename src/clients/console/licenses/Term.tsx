@@ -1,8 +1,9 @@
 /** Terms of the calendar: a year later is the same day of the next year. */
-import type { Field } from "../parts/Fields.tsx"
+import { useState } from "react"
+import type { ControlProps, Field } from "../parts/Fields.tsx"
 import { dayOf } from "../parts/Format.ts"
 
-export type Term = "month" | "quarter" | "year" | "two_years"
+type Term = "month" | "quarter" | "year" | "two_years"
 
 const months: Readonly<Record<Term, number>> = { month: 1, quarter: 3, year: 12, two_years: 24 }
 
@@ -14,7 +15,7 @@ const names: Readonly<Record<Term, string>> = {
 }
 
 /** The same day and time so much later; the last day of a shorter month. */
-export const afterTerm = (from: number, term: Term): number => {
+const afterTerm = (from: number, term: Term): number => {
   const begin = new Date(from)
   const later = new Date(from)
   later.setMonth(begin.getMonth() + months[term])
@@ -24,24 +25,29 @@ export const afterTerm = (from: number, term: Term): number => {
 
 const all = Object.keys(months) as ReadonlyArray<Term>
 
-/** All terms in sight, each with the day to which it leads. */
-export const termField = (from: number): Field<Term> => ({
+/** All terms in sight, each with the day to which it leads. The value is the expiry. */
+export const termField = (from: number): Field<number> => ({
   label: "Extend by",
-  control: {
-    kind: "own",
-    isGroup: true,
-    show: ({ state, texts }) => (
-      <div className="segments">
-        {all.map((term) => (
-          <label key={term}>
-            <input type="radio" {...state} value={term} defaultChecked={texts[0] === term} />
-            <span>{names[term]}</span>
-            <small>→ {dayOf(afterTerm(from, term))}</small>
-          </label>
-        ))}
-      </div>
-    )
-  },
-  read: ([chosen]) => chosen as Term | undefined,
-  write: (value) => [value]
+  control: { kind: "own", isGroup: true, show: (props) => <Terms {...props} from={from} /> },
+  read: ([chosen]) => (chosen === undefined ? undefined : Number(chosen)),
+  write: (value) => [String(value)]
 })
+
+const Terms = ({ from, state }: ControlProps & { readonly from: number }) => {
+  // A form whose response was lost must send the same again, though the license has another expiry then.
+  const [begin] = useState(from)
+  return (
+    <div className="segments">
+      {all.map((term, place) => {
+        const end = afterTerm(begin, term)
+        return (
+          <label key={term}>
+            <input type="radio" {...state} value={end} defaultChecked={place === 0} />
+            <span>{names[term]}</span>
+            <small>→ {dayOf(end)}</small>
+          </label>
+        )
+      })}
+    </div>
+  )
+}

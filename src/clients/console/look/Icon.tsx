@@ -32,6 +32,7 @@ const paths = {
   plus: ["M12 5v14", "M5 12h14"],
   close: ["M18 6L6 18", "M6 6l12 12"],
   down: ["M6 9l6 6l6-6"],
+  next: ["M9 6l6 6l-6 6"],
   check: ["M20 6L9 17l-5-5"],
   exit: ["M9 21H5a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2h4", "M16 17l5-5l-5-5", "M21 12H9"],
   table: ["M3 4h18v16H3z", "M3 10h18", "M9 10v10"]

@@ -80,7 +80,13 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
     void track(edited === undefined ? send(values) : sendUnlessChanged(values, edited))
   }
   return (
-    <form ref={view} className="form" onSubmit={submit} noValidate>
+    <form
+      ref={view}
+      className="form"
+      onSubmit={submit}
+      onInput={edited === undefined ? ({ currentTarget, target }) => suggestCode(currentTarget, target) : undefined}
+      noValidate
+    >
       {fields.map(([name, field]) => (
         <FieldView key={name} name={name} field={field} texts={textsOf(field, opened[name])} fault={faults[name]} />
       ))}
@@ -98,6 +104,23 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
     </form>
   )
 }
+
+/** A new record's code follows its name, until somebody types another one. */
+const suggestCode = (form: HTMLFormElement, typed: EventTarget) => {
+  const [name, code] = ["name", "code"].map((field) => form.elements.namedItem(field))
+  if (!(name instanceof HTMLInputElement && code instanceof HTMLInputElement)) return
+  if (typed === code) code.dataset["own"] = String(code.value !== "")
+  if (typed === name && code.dataset["own"] !== "true") code.value = codeOf(name.value)
+}
+
+const codeOf = (name: string) =>
+  name
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/[\u0300-\u036f]/g, "")
+    .replaceAll(/[^a-z0-9.]+/g, "-")
+    .replaceAll(/^[-.]+|[-.]+$/g, "")
+    .slice(0, 64)
 
 const textsOf = (field: Field<unknown>, value: unknown): ReadonlyArray<string> =>
   value === undefined || value === null ? [] : field.write(value)

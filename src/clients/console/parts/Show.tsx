@@ -1,10 +1,12 @@
 /** How values, waiting and failures appear. */
+import { useRouterState } from "@tanstack/react-router"
 import { Cause, Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type PointerEvent, type ReactNode, useEffect } from "react"
 import type { IconName } from "../look/Icon.tsx"
 import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
 import { causeOf, refresh } from "../service/Hooks.ts"
+import { rememberRecord } from "../service/Recent.ts"
 import { Empty } from "./Empty.tsx"
 import { dayOf, instantOf, sentenceOf, utcOf } from "./Format.ts"
 import { Menu } from "./Menu.tsx"
@@ -21,9 +23,11 @@ export const Heading = (props: {
   /** All other actions, those that cannot be undone at the end. */
   readonly more?: ReactNode
 }) => {
+  const path = useRouterState({ select: ({ location }) => location.pathname })
   useEffect(() => {
     document.title = `${props.title} · Licensing`
-  }, [props.title])
+    rememberRecord({ path, title: props.title })
+  }, [props.title, path])
   return (
     <div className="heading">
       <div>

@@ -68,6 +68,17 @@ const runUntilEnd = <A, E>(of: Session, effect: Effect.Effect<A, E>): Promise<Ex
 export const runInSession = <A, E>(of: Session, effect: Effect.Effect<A, E, Client>) =>
   runUntilEnd(of, inSession(of, effect))
 
+/** Runs an effect in the current session until the signal cancels it; then nothing is told. */
+export const cancellable = <A, E>(
+  effect: Effect.Effect<A, E, Client>,
+  signal: AbortSignal,
+  tell: (exit: Exit.Exit<A, E>) => void
+): void => {
+  void Effect.runPromiseExit(inSession(currentSession(), effect), { signal }).then((exit) => {
+    if (!signal.aborted) tell(exit)
+  })
+}
+
 /** A token that expires before then is renewed first. */
 const renewalMillis = 30_000
 const renewing = Semaphore.makeUnsafe(1)

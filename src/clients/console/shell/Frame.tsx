@@ -1,12 +1,13 @@
 /** What surrounds every screen: navigation, search, and where the focus goes. */
-import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
-import { type FormEvent, useEffect, useRef } from "react"
+import { Link, Outlet, useRouterState } from "@tanstack/react-router"
+import { useEffect, useRef } from "react"
 import { version } from "../../../contract/Version.ts"
 import { Icon, Mark } from "../look/Icon.tsx"
 import { AskBeforeLeaving } from "../once/AskBeforeLeaving.tsx"
 import { unlessUnkept } from "../once/Unkept.ts"
 import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
+import { SearchBox } from "../search/SearchBox.tsx"
 import { askAgain, causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { usePolling } from "../service/Polling.ts"
 import { leave } from "../service/Service.ts"
@@ -86,53 +87,5 @@ const Account = () => {
         <Icon name="exit" />
       </button>
     </div>
-  )
-}
-
-const isTyping = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
-
-/** Keys of vendors have eight characters or more, nearly always with a digit: no such text gets into the address. */
-const mayBeKey = /^(?=.*\d)[^\s@]{8,}$|^[^\s@]{20,}$/
-
-/** The one search box; the key / leads to it. */
-const SearchBox = () => {
-  const input = useRef<HTMLInputElement>(null)
-  const navigate = useNavigate()
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      const isCommand = event.key === "k" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey
-      if (!isCommand && (event.key !== "/" || isTyping(event.target))) return
-      if (document.querySelector("dialog[open]") !== null) return
-      event.preventDefault()
-      input.current?.focus()
-    }
-    document.addEventListener("keydown", listen)
-    return () => document.removeEventListener("keydown", listen)
-  }, [])
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    const q = input.current?.value.trim() ?? ""
-    if (q === "") return
-    // What may be a license key stays out of the address, which others see and which browsers keep.
-    void navigate(mayBeKey.test(q) ? { to: "/search", state: { q } as never } : { to: "/search", search: { q } })
-  }
-  return (
-    <search>
-      <form onSubmit={submit}>
-        <Icon name="search" />
-        <input
-          ref={input}
-          type="search"
-          aria-label="Search by e-mail, name, license key, device or order"
-          aria-keyshortcuts="Control+K Meta+K /"
-          placeholder="Search"
-          autoComplete="off"
-        />
-        <span className="kbd" aria-hidden="true">
-          Ctrl K
-        </span>
-      </form>
-    </search>
   )
 }

@@ -1,56 +1,9 @@
 /** The main navigation, in groups: beside the screen, or where that has no room, behind a button. */
 import { Link } from "@tanstack/react-router"
 import { type ReactNode, type RefObject, useId } from "react"
-import type { ManagementScope } from "../../../access/Scope.ts"
-import { Icon, type IconName } from "../look/Icon.tsx"
+import { Icon } from "../look/Icon.tsx"
+import { type Group, groups, type Item } from "../search/Places.ts"
 import { useMay } from "../service/Hooks.ts"
-
-interface Item {
-  readonly to: string
-  readonly icon: IconName
-  readonly name: string
-  /** One of these is enough. */
-  readonly scopes: ReadonlyArray<ManagementScope>
-}
-
-interface Group {
-  readonly name: string
-  readonly items: ReadonlyArray<Item>
-}
-
-const groups: ReadonlyArray<Group> = [
-  {
-    name: "Manage",
-    items: [
-      { to: "/licenses", icon: "key", name: "Licenses", scopes: ["license:read"] },
-      { to: "/devices", icon: "device", name: "Devices", scopes: ["license:read"] },
-      { to: "/products", icon: "product", name: "Products", scopes: ["product:read"] }
-    ]
-  },
-  {
-    name: "Buyers",
-    items: [
-      { to: "/customers", icon: "people", name: "Customers", scopes: ["license:read"] },
-      { to: "/subscriptions", icon: "repeat", name: "Subscriptions", scopes: ["product:read"] },
-      { to: "/orders", icon: "receipt", name: "Orders", scopes: ["product:read"] }
-    ]
-  },
-  {
-    name: "Analysis",
-    items: [
-      { to: "/reports", icon: "chart", name: "Reports", scopes: ["report:read", "report:export"] },
-      { to: "/activity", icon: "activity", name: "Activity", scopes: ["report:read", "event:read"] }
-    ]
-  },
-  {
-    name: "Service",
-    items: [
-      { to: "/webhooks", icon: "webhook", name: "Webhooks", scopes: ["webhook:write"] },
-      { to: "/api-keys", icon: "lock", name: "API keys", scopes: ["admin"] },
-      { to: "/operations", icon: "gauge", name: "Operations", scopes: ["ops:read"] }
-    ]
-  }
-]
 
 export const navigationId = "navigation"
 

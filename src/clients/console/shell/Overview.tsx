@@ -18,6 +18,8 @@ import { Facts, Heading, Loaded, Section, Status, Waiting } from "../parts/Show.
 import type { OverviewCharts } from "../reports/OverviewCharts.tsx"
 import { type OverviewSearch, requestOf, Span, spanOf, Unit, unitOf } from "../reports/OverviewSearch.ts"
 import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { Attention } from "../start/Attention.tsx"
+import { useIsNew } from "../start/IsNew.ts"
 import { PartNotLoaded } from "./LazyScreen.tsx"
 
 const route = getRouteApi("/")
@@ -32,10 +34,48 @@ const loadCharts = () =>
   )
 const Charts = lazy<ComponentType<Parameters<typeof OverviewCharts>[0]>>(loadCharts)
 
+const Checklist = lazy<ComponentType>(() =>
+  import("../start/Checklist.tsx").then(
+    (m) => ({ default: m.Checklist }),
+    () => ({ default: PartNotLoaded })
+  )
+)
+
+interface Shown {
+  readonly search: OverviewSearch
+}
+
 export const Overview = () => {
   const search: OverviewSearch = route.useSearch()
   const may = useMay()
   useEffect(() => void loadCharts(), [])
+  return may("license:read") && may("product:write") ? <UnlessNew search={search} /> : <Figures search={search} />
+}
+
+/** On a new service the first steps stand in place of figures. */
+const UnlessNew = ({ search }: Shown) => {
+  const isNew = useIsNew()
+  if (isNew === undefined)
+    return (
+      <>
+        <Heading title="Overview" />
+        <Waiting />
+      </>
+    )
+  return isNew ? (
+    <>
+      <Heading title="Overview" />
+      <Suspense fallback={<Waiting />}>
+        <Checklist />
+      </Suspense>
+    </>
+  ) : (
+    <Figures search={search} />
+  )
+}
+
+const Figures = ({ search }: Shown) => {
+  const may = useMay()
   return (
     <>
       <Heading title="Overview">
@@ -47,11 +87,14 @@ export const Overview = () => {
         )}
       </Heading>
       <Choices search={search} />
-      {may("license:read") ? (
-        <Licenses search={search} />
-      ) : (
-        <p className="empty">This token may not read licenses: the menu has what it may do.</p>
-      )}
+      <div className="glance">
+        <Attention product={search.product_id} />
+        {may("license:read") ? (
+          <Licenses search={search} />
+        ) : (
+          <p className="empty">This token may not read licenses: the menu has what it may do.</p>
+        )}
+      </div>
       {may("report:read") && <History search={search} />}
       {may("ops:read") && <Webhooks />}
     </>

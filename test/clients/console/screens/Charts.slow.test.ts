@@ -46,7 +46,9 @@ layer(consoleLayer, { timeout: minutes })("The console's overview", (it) => {
     ({ skip }) =>
       Effect.gen(function* () {
         yield* issue()
+        yield* issue()
         yield* atConsole(skip, async (person) => {
+          await person.isLoaded()
           let from: string | undefined
           await shows(person, ({ counted_from: _, ...data }) => {
             const since = from

@@ -1,12 +1,13 @@
 /** The console of a service that has nothing yet: each screen says so, and fails nowhere. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { consoleLayer, withPerson } from "../browser/Browser.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { atConsole, consoleLayer, withPerson } from "../browser/Browser.ts"
 
 const minutes = 5 * 60_000
 
 const screens = [
-  ["", "Overview", "Nothing in this period."],
+  ["", "Overview", "What you sell, such as an application."],
   ["/reports", "Usage", "Nothing was used in this period."],
   ["/reports/ledger", "Ledger", "No change of a counter matches."],
   ["/reports/exports", "Exports", "No report has been exported yet."],
@@ -27,6 +28,40 @@ layer(consoleLayer, { timeout: minutes })("The console of an empty service", (it
             await person.sees(text)
             assert.deepStrictEqual(await person.violations(), [])
           }
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "leads from the first product to the first key in at most 12 interactions, and then to the figures",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { connect } = yield* TestServer
+        let key = ""
+        yield* atConsole(skip, async (person) => {
+          const creates = async (what: string, name: string) => {
+            await person.click(`Create a ${what}`)
+            await person.fill("Name", name)
+            await person.press("Enter")
+            await person.isDone()
+          }
+          await creates("product", "Night Sky")
+          await creates("policy", "Single")
+          await creates("feature", "Export as PDF")
+          await person.click("Issue a license")
+          await person.fill("Customer’s name", "Ada Lovelace")
+          await person.press("Enter")
+          await person.sees("This is its key.")
+          assert.isAtMost(person.interactions, 12)
+          key = (await person.page.locator(".secret").textContent()) ?? ""
+        })
+        const { runtime } = yield* connect({ licenseKey: key })
+        const { data } = yield* runtime.activate({ payload: { fingerprint: "m-1" } })
+        assert.strictEqual(data.product_code, "night-sky")
+        yield* atConsole(skip, async (person) => {
+          await person.sees("Needs attention")
+          await person.sees("Nothing else needs you now.")
         })
       }),
     minutes

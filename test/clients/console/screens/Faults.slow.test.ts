@@ -132,6 +132,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses/${id}`, "Ada")
           await person.click("Extend")
+          await person.fill("Days to add", "30")
           const renewals = `**/api/v1/licenses/${id}/renew`
           await person.page.route(renewals, losing)
           await person.click("Extend")
@@ -144,6 +145,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           assert.strictEqual(found.expires_at, expires_at + 30 * dayMillis)
           // Another dialog is another extension.
           await person.click("Extend")
+          await person.fill("Days to add", "30")
           await person.click("Extend")
           await person.isDone()
           forgetProblems(person)

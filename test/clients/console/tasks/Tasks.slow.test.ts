@@ -40,6 +40,40 @@ const prepare = Effect.gen(function* () {
 
 type Prepared = Effect.Success<typeof prepare>
 
+type Task = (name: string, body: (person: Person, prepared: Prepared) => Promise<void>) => void
+
+const searchTasks = (task: Task) => {
+  task(
+    "a license is found by e-mail and the last four characters of its key",
+    async (person, { customer_email, license, name }) => {
+      await person.search(`${customer_email} ${license.license_key.slice(-4).toLowerCase()}`)
+      await person.seesHeading(name)
+      assert.include(person.page.url(), license.id)
+    }
+  )
+
+  task("results appear as one types, and the keyboard opens one", async (person, { customer_email, license, name }) => {
+    await person.press("Control+K")
+    await person.page.keyboard.type(customer_email)
+    await person.page.getByRole("option", { name }).first().waitFor()
+    await person.press("ArrowDown")
+    await person.press("Enter")
+    await person.seesHeading(name)
+    assert.include(person.page.url(), license.id)
+    assert.notInclude(person.page.url(), customer_email)
+    await person.press("Control+K")
+    await person.page.getByRole("group", { name: "Recent" }).getByRole("option", { name }).waitFor()
+  })
+
+  task("a place is opened by a command", async (person) => {
+    await person.press("/")
+    await person.page.keyboard.type("webh")
+    await person.press("ArrowDown")
+    await person.press("Enter")
+    await person.seesHeading("Webhooks")
+  })
+}
+
 layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   const task = (
     name: string,
@@ -71,6 +105,8 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     await person.seesHeading(name)
     assert.notInclude(person.page.url(), license.license_key)
   })
+
+  searchTasks(task)
 
   task(
     "a device is reset",

@@ -5,6 +5,7 @@ import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { type Column, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
+import { type Combined, combinedOf } from "./Terms.ts"
 
 const route = getRouteApi("/search")
 
@@ -18,9 +19,38 @@ export const SearchPage = () => {
       {q === undefined || q === "" ? (
         <p className="empty">Type into the search box to find something.</p>
       ) : (
-        <Results q={q} />
+        <Found q={q} />
       )}
     </>
+  )
+}
+
+const Found = ({ q }: { readonly q: string }) => {
+  const combined = combinedOf(q)
+  return combined === undefined ? <Results q={q} /> : <Together of={combined} />
+}
+
+/** Licenses that match several terms. */
+const Together = ({ of }: { readonly of: Combined }) => {
+  const licenses = useAsk("listLicenses", { query: { ...of, limit: 20, expand: ["product", "policy"] } })
+  return (
+    <Loaded of={licenses}>
+      {({ items }) => {
+        const [license, other] = items
+        return license !== undefined && other === undefined ? (
+          <Navigate to="/licenses/$id" params={{ id: license.id }} replace />
+        ) : (
+          <Table
+            caption="Licenses"
+            columns={licenseColumns()}
+            rows={items}
+            keyOf={({ id }) => id}
+            icon="search"
+            empty="No license matches all of these."
+          />
+        )
+      }}
+    </Loaded>
   )
 }
 

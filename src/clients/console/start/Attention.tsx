@@ -1,0 +1,149 @@
+/** What needs attention, before any figure: for a person who comes once a week. Each line leads to what can be done. */
+import { Link } from "@tanstack/react-router"
+import type { ReactNode } from "react"
+import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
+import { licenseName } from "../batch/LicenseName.ts"
+import { periodOf } from "../licenses/Periods.ts"
+import { groupsOf, wordsOfRefusal } from "../licenses/RefusalWords.ts"
+import { Icon } from "../look/Icon.tsx"
+import { startOfDay } from "../parts/Days.ts"
+import { countOf } from "../parts/Format.ts"
+import { Section } from "../parts/Show.tsx"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+
+interface OfProduct {
+  readonly product: string | undefined
+}
+
+const filterOf = ({ product }: OfProduct) => (product === undefined ? {} : { product_id: product })
+const one = { limit: 1, include_total: "true" } as const
+
+interface Total {
+  readonly total?: number
+  readonly total_is_capped?: boolean
+}
+
+const totalOf = ({ total = 0, total_is_capped }: Total) => `${countOf(total)}${total_is_capped ? "+" : ""}`
+
+export const Attention = ({ product }: OfProduct) => {
+  const may = useMay()
+  return (
+    <Section id="attention" title="Needs attention">
+      <ul className="attention">
+        {may("ops:read") && product === undefined && <FailingWebhooks />}
+        {may("report:read") && <OftenRefused product={product} />}
+        {may("report:read") && <UsedUp product={product} />}
+        {may("license:read") && <InGrace product={product} />}
+        {may("license:read") && <Expiring product={product} />}
+        <li className="calm">Nothing else needs you now.</li>
+      </ul>
+    </Section>
+  )
+}
+
+const Line = (props: { readonly level: "failed" | "soon"; readonly children: ReactNode }) => (
+  <li>
+    <span className={`status ${props.level}`} />
+    {props.children}
+    <Icon name="next" />
+  </li>
+)
+
+const failureOf = ({ failed_24h, is_active, pending }: WebhookEndpointHealth): string =>
+  is_active
+    ? `${countOf(failed_24h)} attempts failed in 24 hours, ${countOf(pending)} deliveries wait`
+    : `the service has switched it off, and ${countOf(pending)} deliveries wait`
+
+const FailingWebhooks = () => {
+  const { per_endpoint = [] } = lastOf(useAsk("getWebhookHealth", {})) ?? {}
+  return per_endpoint
+    .filter(({ disabled_reason, success_rate_24h = 1 }) => disabled_reason !== undefined || success_rate_24h < 0.5)
+    .slice(0, 3)
+    .map((health) => (
+      <Line key={health.webhook_id} level="failed">
+        <Link to="/webhooks/$id" params={{ id: health.webhook_id }}>
+          The webhook {health.name} fails
+        </Link>
+        <small>{failureOf(health)}</small>
+      </Line>
+    ))
+}
+
+const oftenMin = 3
+const weekDays = 7
+
+/** Of the newest refused calls: an application that is refused again and again has a customer who waits. */
+const OftenRefused = (of: OfProduct) => {
+  const query = { ...filterOf(of), result_class: "refused", from: startOfDay(-weekDays), limit: 200 } as const
+  const { items = [] } = lastOf(useAsk("listActivities", { query })) ?? {}
+  const licenses = Map.groupBy(items, ({ license_id = "" }) => license_id)
+  return [...licenses]
+    .filter(([id, refused]) => id !== "" && refused.length >= oftenMin)
+    .toSorted(([, some], [, others]) => others.length - some.length)
+    .slice(0, 3)
+    .map(([id, refused]) => {
+      const [group] = groupsOf(refused)
+      return (
+        <Line key={id} level="failed">
+          <Link to="/licenses/$id" params={{ id }}>
+            <NameOf id={id} /> was refused {countOf(refused.length)} times in a week
+          </Link>
+          {group !== undefined && <small>{wordsOfRefusal(group.latest.code)}</small>}
+        </Line>
+      )
+    })
+}
+
+const NameOf = ({ id }: { readonly id: string }) => {
+  const license = lastOf(useAsk("getLicense", { params: { id } }))
+  return license === undefined ? "A license" : licenseName(license)
+}
+
+const UsedUp = (of: OfProduct) => {
+  const query = { ...filterOf(of), action: "usage.exhaust", from: startOfDay(-weekDays), limit: 200 } as const
+  const { items = [] } = lastOf(useAsk("listActivities", { query })) ?? {}
+  const licenses = new Set(items.map(({ license_id }) => license_id))
+  const [first] = items
+  if (first === undefined) return null
+  return (
+    <Line level="soon">
+      {licenses.size === 1 && first.license_id !== undefined ? (
+        <Link to="/licenses/$id" params={{ id: first.license_id }}>
+          <NameOf id={first.license_id} /> has used up a quota
+        </Link>
+      ) : (
+        <Link to="/activity" search={{ action: "usage.exhaust", ...filterOf(of) }}>
+          {countOf(licenses.size)} licenses have used up a quota
+        </Link>
+      )}
+      <small>in the last 7 days</small>
+    </Line>
+  )
+}
+
+const InGrace = (of: OfProduct) => {
+  const page = lastOf(useAsk("listLicenses", { query: { ...one, ...filterOf(of), status: "grace_period" } }))
+  if (page === undefined || !page.total) return null
+  return (
+    <Line level="soon">
+      <Link to="/licenses" search={{ ...filterOf(of), status: "grace_period" }}>
+        {page.total === 1 ? "1 license has" : `${totalOf(page)} licenses have`} expired and still work
+      </Link>
+      <small>in their grace period: extend them, or let them end</small>
+    </Line>
+  )
+}
+
+const Expiring = (of: OfProduct) => {
+  const query = { ...one, ...filterOf(of), status: "active", ...periodOf("next_30_days") } as const
+  const page = lastOf(useAsk("listLicenses", { query }))
+  if (page === undefined || !page.total) return null
+  return (
+    <Line level="soon">
+      <Link to="/licenses" search={{ ...filterOf(of), status: "active", expires: "next_30_days", sort: "expires_at" }}>
+        {page.total === 1 ? "1 license expires" : `${totalOf(page)} licenses expire`} in 30 days
+      </Link>
+      <small>offer a renewal</small>
+    </Line>
+  )
+}
