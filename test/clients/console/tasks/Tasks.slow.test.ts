@@ -113,9 +113,11 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     async (person, { customer_email, laptop, name }) => {
       await person.search(customer_email)
       await person.seesHeading(name)
+      const before = person.interactions
       await person.click(`Reset ${laptop}`)
       await person.click("Reset")
       await person.isDone()
+      assert.isAtMost(person.interactions - before, 2)
     },
     ({ now }) => Effect.map(now, ({ active_device_count }) => assert.strictEqual(active_device_count, 0))
   )
