@@ -138,7 +138,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await person.seesHeading(name)
       await person.sees("All device slots are taken")
       await person.click("Check")
-      await person.sees("The application is told:")
+      await person.sees("The application gets:")
       await person.click("Allow one more device")
       await person.click("Allow one more device")
       await person.isDone()
