@@ -14,7 +14,14 @@ const seek = (text: string) => {
     ? send("search", { query: { q: text } })
     : Effect.map(
         send("listLicenses", { query: { ...combined, limit: 20 } }),
-        ({ items }): SearchResults => ({ licenses: items, customers: [], devices: [], orders: [], subscriptions: [] })
+        ({ items }): SearchResults => ({
+          licenses: items,
+          customers: [],
+          devices: [],
+          orders: [],
+          subscriptions: [],
+          bulk_jobs: []
+        })
       )
 }
 
