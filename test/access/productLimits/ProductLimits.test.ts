@@ -54,24 +54,33 @@ layer(TestServer.layer, { timeout: "1 minute" })("API keys for some products", (
     })
   )
 
-  it.effect("are refused the first foreign id of a body, behind thousands of their own", () =>
+  it.effect("are refused the first foreign id of a valid body, behind thousands of their own", () =>
     Effect.gen(function* () {
+      const { client } = yield* TestServer
       const [own, foreign] = [yield* makeProduct, yield* makeProduct]
       const { ask } = yield* tokenFor(own)
-      const licenses: Array<object> = Array.from({ length: 1_100 }, () => ({
-        product_id: own.id,
-        policy_id: own.policy,
+      const { id: feature_id } = yield* client.features.create({
+        params: { id: own.id },
+        payload: { name: "Feature", code: "feature" }
+      })
+      const ownLicense = { product_id: own.id, policy_id: own.policy }
+      const licenses: Array<object> = Array.from({ length: 1_000 }, () => ({
+        ...ownLicense,
+        features: [{ feature_id }],
         metadata: { product_id: foreign.id }
       }))
-      licenses[1_050] = { product_id: own.id, policy_id: own.policy, features: [{}, { feature_id: "feat_x" }] }
-      licenses[1_060] = { product_id: foreign.id, policy_id: foreign.policy }
-      const answer = yield* ask("POST", "/licenses/batch", { licenses })
-      assertRefused(answer, 404, "NOT_FOUND", "licenses[1050].features[1].feature_id")
-      licenses[1_050] = { product_id: own.id, policy_id: own.policy }
-      assertRefused(yield* ask("POST", "/licenses/batch", { licenses }), 404, "NOT_FOUND", "licenses[1060].product_id")
-      licenses[1_060] = { product_id: own.id, policy_id: "", customer_id: null }
-      // All are the token's own, so that the body is decoded.
-      assertRefused(yield* ask("POST", "/licenses/batch", { licenses }), 422, "VALIDATION_ERROR", "licenses")
+      const issue = () => ask("POST", "/licenses/batch", { licenses })
+      licenses[950] = { ...ownLicense, features: [{ feature_id }, { feature_id: "feat_x" }] }
+      licenses[960] = { product_id: foreign.id, policy_id: foreign.policy }
+      assertRefused(yield* issue(), 404, "NOT_FOUND", "licenses[950].features[1].feature_id")
+      licenses[950] = ownLicense
+      assertRefused(yield* issue(), 404, "NOT_FOUND", "licenses[960].product_id")
+      licenses[970] = { product_id: own.id }
+      // The ids of an invalid body are not looked up.
+      assertRefused(yield* issue(), 422, "VALIDATION_ERROR", "licenses[970].policy_id")
+      licenses.fill(ownLicense, 950)
+      // All are the token's own, so that they are decided: an expiry is missing.
+      assertRefused(yield* issue(), 422, "VALIDATION_ERROR", "licenses[0].expires_at")
     })
   )
 
