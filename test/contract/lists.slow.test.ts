@@ -15,26 +15,26 @@ import {
   layerManyRows,
   lists,
   manyMin,
+  pageOf,
   readWithEveryFilter,
+  requestOf,
   sizes
 } from "./cases/ManyRows.ts"
 import { capture, planningsOf, scansOf } from "./cases/Plans.ts"
 import { type Operation, operations } from "./cases/Surface.ts"
 
-interface Page {
-  readonly data: ReadonlyArray<{
-    readonly id?: string
-    readonly sequence?: number
-    readonly definition_id?: string
-    readonly feature_id?: string
-    readonly license_id?: string
-    readonly status?: string
-    readonly customer_name?: string
-    readonly customer_email?: string
-    readonly expanded: { readonly customer?: { readonly name: string; readonly email?: string } }
-    readonly created_at?: string
-  }>
-  readonly page_info: { readonly next_cursor: string | number | null }
+interface Row {
+  readonly id?: string
+  readonly sequence?: number
+  readonly definition_id?: string
+  readonly feature_id?: string
+  readonly license_id?: string
+  readonly status?: string
+  readonly customer_name?: string
+  readonly customer_email?: string
+  readonly expanded: { readonly customer?: { readonly name: string; readonly email?: string } }
+  readonly created_at?: string
+  readonly first_seen_at?: string
 }
 
 /** The rows of a list, page by page; `between` runs after each but the last. */
@@ -43,15 +43,13 @@ const walk = Effect.fnUntraced(function* (
   { between = Effect.void, pages = Number.POSITIVE_INFINITY, query = "" }: Walk
 ) {
   const { ask } = yield* Conversation
-  const params = Object.fromEntries(operation.params.map(({ kind, name }) => [name, ids[kind]!]))
-  const rows: Array<Page["data"][number]> = []
+  const rows: Array<Row> = []
   let cursor: string | number | null = null
   do {
     const place: string = cursor === null ? "" : `&cursor=${cursor}`
-    const answer = yield* ask(operation, { params, query: `?limit=200${query}${place}` })
-    const { data, page_info } = answer.json as Page
-    rows.push(...data)
-    cursor = page_info.next_cursor
+    const page = pageOf<Row>(yield* ask(operation, { ...requestOf(operation), query: `?limit=200${query}${place}` }))
+    rows.push(...page.rows)
+    cursor = page.next
     if (cursor !== null) yield* between
   } while (cursor !== null && rows.length < pages * 200)
   return rows
@@ -63,15 +61,19 @@ interface Walk {
   readonly query?: string
 }
 
-const keysOf = (rows: Page["data"]) =>
+const keysOf = (rows: ReadonlyArray<Row>) =>
   rows.map(
     ({ id, sequence, definition_id, feature_id, license_id }) =>
       id ?? sequence ?? definition_id ?? feature_id ?? license_id
   )
 
-/** The operation that adds a row to a list: the POST of the same path. Any change adds a row to a feed. */
-const makerOf = ({ path }: Operation) =>
-  operations.find((operation) => operation.path === path && operation.method === "POST") ?? operationOf("createProduct")
+/**
+ * The operation that adds a row to a list: the POST of the same path, or an activation for a list by license key. Any change
+ * adds a row to a feed.
+ */
+const makerOf = ({ credential, path }: Operation) =>
+  operations.find((operation) => operation.path === path && operation.method === "POST") ??
+  operationOf(credential === "license key" ? "activateLicense" : "createProduct")
 
 layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
   for (const operation of lists) {
@@ -121,10 +123,11 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
     })
   )
 
+  let devices = 0
   const fixture = {
     ids,
     licenseKey: "",
-    fingerprint: "walk",
+    fingerprint: "",
     featureCode: "",
     productCode: "",
     trialPolicyCode: "",
@@ -135,9 +138,8 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
     Effect.gen(function* () {
       const { ask } = yield* Conversation
       for (const operation of lists) {
-        const params = Object.fromEntries(operation.params.map(({ kind, name }) => [name, ids[kind]!]))
         const rowsOf = (query: string) =>
-          Effect.map(ask(operation, { params, query }), ({ json }) => (json as Page).data.length)
+          Effect.map(ask(operation, { ...requestOf(operation), query }), (answer) => pageOf(answer).rows.length)
         const all = yield* rowsOf("?limit=200")
         for (const [query, most] of [
           ["", 50],
@@ -158,10 +160,10 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
         const { ask } = yield* Conversation
         const maker = makerOf(operation)
         const add = Effect.gen(function* () {
-          const params = Object.fromEntries(maker.params.map(({ kind, name }) => [name, ids[kind]!]))
           // The records that the example links to are not in the fixture.
-          const { order_id: _, subscription_id: __, ...body } = bodyOf(maker, fixture) as Record<string, unknown>
-          const answer = yield* ask(maker, { params, body })
+          const example = bodyOf(maker, { ...fixture, fingerprint: `walk-${++devices}` }) as Record<string, unknown>
+          const { order_id: _, subscription_id: __, ...body } = example
+          const answer = yield* ask(maker, { ...requestOf(maker), body })
           assert.isBelow(answer.status, 300, `${maker.id}: ${answer.text}`)
         })
         const rows = yield* walk(operation, { pages: 8 })
@@ -169,7 +171,7 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists", (it) => {
         const disturbed = keysOf(yield* walk(operation, { pages: 8, between: add }))
         assert.strictEqual(new Set(undisturbed).size, undisturbed.length)
         assert.deepStrictEqual(disturbed, undisturbed)
-        const times = rows.map(({ created_at = "" }) => created_at)
+        const times = rows.map(({ created_at, first_seen_at = "" }) => created_at ?? first_seen_at)
         assert.deepStrictEqual(times, times.toSorted().reverse(), "the newest come first")
       })
     )

@@ -8,8 +8,10 @@ import { Conversation, operationOf } from "./cases/Conversation.ts"
 import { countRows, faultsOf, layerManyRows, lists, readWithEveryFilter } from "./cases/ManyRows.ts"
 import { capture, planningsOf, scansOf } from "./cases/Plans.ts"
 
-/** Lists whose path names no product. */
-const ownLists = lists.filter(({ id, params }) => params.length === 0 && !/ApiKeys|Webhooks/.test(id))
+/** Lists that take a token and whose path names no product. */
+const ownLists = lists.filter(
+  ({ credential, id, params }) => credential === "token" && params.length === 0 && !/ApiKeys|Webhooks/.test(id)
+)
 
 /** A page for several products reads more rows than one for all, and looks up the product of a feed's or the customer of a search's rows. */
 const most = 9_000

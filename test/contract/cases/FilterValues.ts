@@ -33,6 +33,8 @@ const texts: { readonly [name: string]: ReadonlyArray<string> } = {
   expand: ["customer"],
   license_id: [idOf("lic", 1), idOf("lic", 700), "none"],
   device_id: [idOf("dev", 700), idOf("dev", 9_000_000_700), "none"],
+  nonce: ["asked"],
+  product_code: ["product-1"],
   feature_code: ["export", "rare", "none"],
   request_id: ["req_refused_700", "req_700", "req_01M7W83YFA95321AHRCWDQYD0W"],
   status_code: ["200", "204", "403", "404", "409"],
