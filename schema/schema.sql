@@ -101,13 +101,21 @@ CREATE TABLE policy_features (
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
+  reset_period text,
+  reset_anchor text,
+  rollover_max bigint,
+  overage_max bigint,
   expires_with_license boolean,
   CONSTRAINT policy_features_pkey PRIMARY KEY (policy_id, feature_id),
   CONSTRAINT policy_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
   CONSTRAINT policy_features_policy_id_fkey FOREIGN KEY (policy_id) REFERENCES policies(id) ON DELETE CASCADE,
   CONSTRAINT policy_features_expires_after_days_check CHECK ((expires_after_days >= 1)),
   CONSTRAINT policy_features_expires_with_license_check CHECK (expires_with_license),
-  CONSTRAINT policy_features_max_consumptions_check CHECK ((max_consumptions >= 0))
+  CONSTRAINT policy_features_max_consumptions_check CHECK ((max_consumptions >= 0)),
+  CONSTRAINT policy_features_overage_max_check CHECK ((overage_max >= '-1'::integer)),
+  CONSTRAINT policy_features_reset_anchor_check CHECK ((reset_anchor = ANY (ARRAY['license'::text, 'subscription'::text]))),
+  CONSTRAINT policy_features_reset_period_check CHECK ((reset_period = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text, 'subscription'::text]))),
+  CONSTRAINT policy_features_rollover_max_check CHECK ((rollover_max >= 0))
 );
 COMMENT ON TABLE policy_features IS 'A row is a feature that licenses get with their policy.';
 CREATE INDEX policy_features_feature ON policy_features USING btree (feature_id);
@@ -291,6 +299,7 @@ CREATE TABLE licenses (
   maintenance_told_for timestamp with time zone,
   maintenance_told_days smallint,
   kept_counts jsonb,
+  term_began_at timestamp with time zone,
   self_deactivations_per_month integer,
   self_deactivated_at jsonb,
   slots_held_until timestamp with time zone,
@@ -340,6 +349,18 @@ CREATE TABLE license_features (
   expiry_recorded boolean DEFAULT false NOT NULL,
   from_policy boolean DEFAULT false NOT NULL,
   expires_after_days integer,
+  reset_period text,
+  reset_anchor text,
+  rollover_max bigint,
+  overage_max bigint,
+  credits_used bigint,
+  overage bigint,
+  rolled_over bigint,
+  extra_credits bigint,
+  period_anchor timestamp with time zone,
+  periods_end_at timestamp with time zone,
+  period_start timestamp with time zone,
+  resets_at timestamp with time zone,
   expires_with_license boolean,
   CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
   CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
@@ -347,12 +368,16 @@ CREATE TABLE license_features (
   CONSTRAINT license_features_expires_after_days_check CHECK ((expires_after_days >= 1)),
   CONSTRAINT license_features_expires_with_license_check CHECK (expires_with_license),
   CONSTRAINT license_features_max_consumptions_check CHECK ((max_consumptions >= 0)),
+  CONSTRAINT license_features_quota_check CHECK (((rollover_max >= 0) AND (overage_max >= '-1'::integer) AND (credits_used > 0) AND (overage > 0) AND (rolled_over > 0) AND (extra_credits > 0))),
+  CONSTRAINT license_features_reset_anchor_check CHECK ((reset_anchor = ANY (ARRAY['license'::text, 'subscription'::text]))),
+  CONSTRAINT license_features_reset_period_check CHECK ((reset_period = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text, 'subscription'::text]))),
   CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
 ) WITH (fillfactor=80);
 COMMENT ON TABLE license_features IS 'A row assigns a feature to a license, with its limit and what was consumed of it.';
 CREATE INDEX license_features_expiry ON license_features USING btree ((expires_at AT TIME ZONE 'UTC'::text)) WHERE (enabled AND (NOT expiry_recorded) AND (expires_at IS NOT NULL));
 CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
 CREATE INDEX license_features_license_expiry ON license_features USING btree (license_id, expires_at) WHERE (enabled AND (NOT expiry_recorded) AND (expires_at IS NOT NULL));
+CREATE INDEX license_features_resets ON license_features USING btree (resets_at) WHERE (resets_at IS NOT NULL);
 
 CREATE TABLE vendor_key_use (
   "only" boolean DEFAULT true NOT NULL,
@@ -603,9 +628,12 @@ CREATE TABLE usage_ledger (
   event_sequence bigint,
   event_feature_code text,
   event_ip_address text,
+  credits bigint,
+  overage bigint,
+  reverses text,
   actor_name text,
   CONSTRAINT usage_ledger_pkey PRIMARY KEY (sequence),
-  CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text]))),
+  CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reverse'::text, 'reset'::text, 'period_reset'::text, 'top_up'::text, 'set_limit'::text]))),
   CONSTRAINT usage_ledger_event_check CHECK (((event_sequence IS NULL) OR ((action = 'consume'::text) AND (actor_type = 'license'::text) AND (event_feature_code IS NOT NULL) AND (event_id IS NOT NULL) AND (device_id IS NOT NULL))))
 ) PARTITION BY RANGE (sequence);
 COMMENT ON TABLE usage_ledger IS 'A row is a change of what a license has consumed of a feature or may consume; a consumption is at the same time its event.';
@@ -800,6 +828,9 @@ CREATE TABLE usage_rollup (
   reset numeric NOT NULL,
   topped_up numeric NOT NULL,
   licenses bigint NOT NULL,
+  reversed numeric DEFAULT 0 NOT NULL,
+  overage numeric DEFAULT 0 NOT NULL,
+  credits_used numeric DEFAULT 0 NOT NULL,
   CONSTRAINT usage_rollup_pkey PRIMARY KEY (product_id, unit, bucket_start, feature_id),
   CONSTRAINT usage_rollup_unit_check CHECK ((unit = ANY (ARRAY['hour'::text, 'day'::text])))
 );

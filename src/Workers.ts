@@ -36,6 +36,7 @@ import { ExpirySweep } from "./licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "./licensing/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "./licensing/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "./licensing/sweeps/LeaseSweep.ts"
+import { PeriodSweep } from "./licensing/sweeps/PeriodSweep.ts"
 import { Settings } from "./platform/config/Config.ts"
 import { Workers } from "./platform/workers/Workers.ts"
 import { Erasures, erasureWorker } from "./vendor/customers/erasure/Erasures.ts"
@@ -47,6 +48,7 @@ const supervised = Layer.effectDiscard(
     const every = `${sweepSeconds} seconds` as const
     yield* supervise({ name: "expiry-sweep", every, pass: (yield* ExpirySweep).pass })
     yield* supervise({ name: "feature-expiry-sweep", every, pass: (yield* FeatureExpirySweep).pass })
+    yield* supervise({ name: "period-sweep", every, pass: (yield* PeriodSweep).pass })
     yield* supervise({ name: "lease-sweep", every, pass: (yield* LeaseSweep).pass })
     yield* supervise({ name: "heartbeat-sweep", every, pass: (yield* HeartbeatSweep).pass })
     const delivery = yield* Delivery
@@ -113,6 +115,7 @@ export const layer = supervised.pipe(
     PortalSessions.layer,
     ExpirySweep.layer,
     FeatureExpirySweep.layer,
+    PeriodSweep.layer,
     LeaseSweep.layer,
     HeartbeatSweep.layer,
     activities,

@@ -151,6 +151,7 @@ export const decide = (fixture: Fixture, { rule, command, at = noon }: Execution
     counted: new Map(),
     features: new Map(),
     versions: undefined,
+    marks: new Map(),
     endedLeases: new Map(lease === undefined || isLive ? [] : [[lease.token_hash, lease]]),
     policies: new Map([
       [otherPolicy, { policy: { ...policy, id: otherPolicy }, product_id: license.product_id, features: [] }]

@@ -45,6 +45,7 @@ const rules = {
   FEATURE_DISABLED: rule("warn", "request"),
   FEATURE_EXPIRED: rule("warn", "request"),
   USAGE_LIMIT_EXCEEDED: rule("warn", "request"),
+  REVERSAL_NOT_POSSIBLE: rule("warn", "request"),
   OFFLINE_NOT_ALLOWED: rule("warn", "request"),
   DEVICE_STATE_CONFLICT: rule("run", "request"),
   EVENT_ID_CONFLICT: rule("warn", "request"),

@@ -13,6 +13,9 @@ export interface FeatureEntitlement {
   readonly quota?: number
   readonly consumed?: number
   readonly remaining?: number
+  readonly extra_credits?: number
+  readonly overage?: number
+  readonly resets_at?: string
   /** From then on the feature is not included. */
   readonly expires_at?: string
 }
@@ -98,6 +101,9 @@ export interface Refusal {
   readonly quota?: number
   readonly consumed?: number
   readonly remaining?: number
+  readonly extra_credits?: number
+  readonly overage?: number
+  readonly resets_at?: string
   readonly max?: number
   readonly used?: number
   readonly retry_after_seconds?: number

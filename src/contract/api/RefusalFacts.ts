@@ -20,6 +20,9 @@ export const RefusalFacts = Schema.Struct({
   quota: count("The feature's quota."),
   consumed: count("What is consumed of the quota."),
   remaining: count("What remains of the quota."),
+  extra_credits: count("The bought credits that are left."),
+  overage: count("What is consumed beyond the quota and bought credits."),
+  resets_at: instant("When the quota begins anew."),
   max: count("The limit that is reached."),
   used: count("What is in use of the limit."),
   retry_after_seconds: count("Seconds after which the same request may succeed.")

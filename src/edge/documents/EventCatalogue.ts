@@ -57,6 +57,10 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.activation_limit_reached":
     "An activation was refused because of a limit; at most once an hour for a license.",
   "usage.consumed": "A metered feature was used: once for each event_id.",
+  "usage.reversed": "A consumption was taken back as a whole.",
+  "usage.period_closed":
+    "A period of a quota ended, with its consumption, and the quota began anew: once, however many periods have passed.",
+  "usage.overage_started": "A consumption exceeded quota and bought credits for the first time in the period.",
   "usage.threshold_reached": "The counted usage reached 80 % of the quota.",
   "usage.exhausted": "The counted usage reached the quota.",
   "lease.checked_out": "A floating seat was taken.",

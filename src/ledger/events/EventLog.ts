@@ -33,16 +33,21 @@ export interface EventRow extends NewEvent {
   readonly created_at: number
 }
 
+export type UsageAction = "consume" | "reverse" | "reset" | "period_reset" | "top_up" | "set_limit"
+
 /** A complete row of the usage ledger except its sequence numbers. A consumption is also the event `usage.consumed`. */
 export interface UsageRow {
   readonly license_id: string
   readonly feature_id: string
-  readonly action: "consume" | "reset" | "top_up" | "set_limit"
-  /** The caller's id of a consumption. */
+  readonly action: UsageAction
+  /** The caller's id of a consumption or reversal. */
   readonly event_id?: string | undefined
   readonly amount: number
   readonly balance_after: number
   readonly max_after?: number | undefined
+  readonly credits?: number | undefined
+  readonly overage?: number | undefined
+  readonly reverses?: string | undefined
   readonly device_id?: string | undefined
   readonly actor_type: string
   readonly actor_id: string
@@ -203,10 +208,12 @@ const eventRows = (sql: SqlClient.SqlClient, { events: rows, eventOrdinals }: Nu
     unnest(${columns.timestamptz(rows.map((row) => row.created_at))})
   FROM counter RETURNING sequence, event_type, created_at`
 
-const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usageOrdinals }: Numbered) => sql`
+const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usageOrdinals }: Numbered) => {
+  const extended = rows.some(isExtended)
+  return sql`
   INSERT INTO usage_ledger
     (sequence, license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
-     actor_name, request_id, occurred_at, event_sequence, event_feature_code, event_ip_address)
+     actor_name, request_id, occurred_at, event_sequence, event_feature_code, event_ip_address${sql.literal(extended ? ", credits, overage, reverses" : "")})
   SELECT counter.ledger_base + generate_series(1, ${rows.length}),
     unnest(${columns.text(rows.map((row) => row.license_id))}), unnest(${columns.text(rows.map((row) => row.feature_id))}),
     unnest(${columns.text(rows.map((row) => row.action))}), unnest(${columns.text(rows.map((row) => row.event_id ?? null))}),
@@ -219,8 +226,18 @@ const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usageOrdinals }: Num
     unnest(${columns.timestamptz(rows.map((row) => row.occurred_at))}),
     counter.base + unnest(${columns.int4(usageOrdinals)}),
     unnest(${columns.text(rows.map((row) => row.feature_code ?? null))}),
-    unnest(${columns.text(rows.map((row) => row.ip_address ?? null))})
+    unnest(${columns.text(rows.map((row) => row.ip_address ?? null))})${extended ? extensionOf(sql, rows) : sql``}
   FROM counter RETURNING event_sequence, occurred_at`
+}
+
+/** Columns that few rows have: without them the statement binds three arrays less. */
+const extensionOf = (sql: SqlClient.SqlClient, rows: ReadonlyArray<UsageRow>) => sql`,
+    unnest(${columns.int8(rows.map((row) => row.credits ?? null))}),
+    unnest(${columns.int8(rows.map((row) => row.overage ?? null))}),
+    unnest(${columns.text(rows.map((row) => row.reverses ?? null))})`
+
+const isExtended = ({ credits, overage, reverses }: UsageRow): boolean =>
+  credits !== undefined || overage !== undefined || reverses !== undefined
 
 interface Written {
   /** The sequence number before the first of the events. */

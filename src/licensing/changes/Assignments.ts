@@ -3,12 +3,18 @@ import { unknownId } from "../../contract/api/Failure.ts"
 import type { Metadata } from "../../contract/api/Metadata.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import { allowanceNames, type ResetAnchor, type ResetPeriod } from "../../vendor/policies/ResetPeriod.ts"
 import { isExpiryRecorded, shownEnd } from "../model/FeatureExpiry.ts"
-import type { LicenseFeature } from "../model/License.ts"
-import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import type { LicenseStatus } from "../model/License.ts"
+import type { LicenseFeature } from "../model/LicenseFeature.ts"
+import type { Assignment, FeatureRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { LedgerEntry } from "../model/Usage.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { accessEndsAt, statusAt } from "../rules/Lifecycle.ts"
-import { keptCount, keptCounts } from "./KeptCounts.ts"
+import { quotaOf, remainingOf } from "../rules/Quota.ts"
+import { inCurrentPeriod, withPeriods } from "../rules/UsagePeriods.ts"
+import { periodSource, quotaAfter, refuseQuota } from "./AssignedQuota.ts"
+import { keptCounts, keptUsage } from "./KeptCounts.ts"
 
 /** Absent fields keep their value; null removes it. */
 export interface AssignCommand {
@@ -17,6 +23,10 @@ export interface AssignCommand {
   readonly max_consumptions?: number | null
   readonly expires_at?: number | null
   readonly expires_with_license?: boolean
+  readonly reset_period?: ResetPeriod | null
+  readonly reset_anchor?: ResetAnchor | null
+  readonly rollover_max?: number | null
+  readonly overage_max?: number | null
   readonly metadata?: Metadata
 }
 
@@ -28,68 +38,82 @@ export const refuseRevoked = (view: LicenseView, now: number): Refused<"LICENSE_
       })
     : undefined
 
-export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH"> =
-  {
-    name: "assign",
-    needs: ({ feature_id }) => ({ featureId: feature_id }),
-    decide: (view, command, now) => {
-      const revoked = refuseRevoked(view, now)
-      if (revoked !== undefined) return revoked
-      const feature = view.feature(command.feature_id)
-      if (feature === undefined)
-        return reject("NOT_FOUND", unknownId("feature", command.feature_id), { detail: "feature_id" })
-      if (feature.product_id !== view.license.product_id) {
-        return reject(
-          "LINKAGE_MISMATCH",
-          "The feature belongs to another product than the license: choose a feature of the license's product.",
-          { detail: "feature_id" }
-        )
-      }
-      const before = view.assignmentById(feature.id)
-      const kept = keptCount(view, feature.id)
-      const enabled = command.enabled ?? before?.enabled ?? true
-      const expiry = expiryAfter(command, before)
-      const assignment: Assignment = {
-        feature_id: feature.id,
-        feature_code: feature.code,
-        feature_name: feature.name,
-        enabled,
-        max_consumptions: updatedValue(command.max_consumptions, before?.max_consumptions),
-        total_consumptions: before?.total_consumptions ?? kept,
-        ...expiry,
-        expiry_recorded: isExpiryRecorded(before, { enabled, ...expiry }, now),
-        from_policy: false,
-        metadata: command.metadata ?? before?.metadata ?? {},
-        created_at: before?.created_at ?? now,
-        updated_at: now
-      }
-      // The event contains `from_policy` only if it changes.
-      const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
-        "enabled",
-        "max_consumptions",
-        "expires_at",
-        "expires_with_license",
-        "from_policy",
-        "metadata"
-      ])
-      const reply = (after: LicenseView) => featureOf(after, assignment)
-      const isWaitingAsBefore = before?.expires_after_days === assignment.expires_after_days
-      if (before !== undefined && Object.keys(changes).length === 0 && isWaitingAsBefore) return accept({}, reply)
-      return accept(
-        {
-          license: {
-            ...(kept === 0 ? undefined : { kept_counts: keptCounts(view, [assignment], []) }),
-            updated_at: now
-          },
-          entitlement: true,
-          assignments: [assignment],
-          ledger: before !== undefined && "max_consumptions" in changes ? [limitEntry(assignment)] : [],
-          events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
-        },
-        reply
-      )
+type AssignCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR"
+
+export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
+  name: "assign",
+  needs: ({ feature_id }) => ({ featureId: feature_id, ownSubscription: true }),
+  decide: (view, command, now) => {
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    const feature = featureToAssign(view, command.feature_id)
+    if ("accepted" in feature) return feature
+    const before = view.assignmentById(feature.id)
+    const kept = keptUsage(view, feature.id)
+    const enabled = command.enabled ?? before?.enabled ?? true
+    const expiry = expiryAfter(command, before)
+    const quota = quotaAfter(before, command)
+    const refused = refuseQuota(view, quota, command)
+    if (refused !== undefined) return refused
+    const assigned: Assignment = {
+      ...(before ?? kept ?? { total_consumptions: 0 }),
+      feature_id: feature.id,
+      feature_code: feature.code,
+      feature_name: feature.name,
+      enabled,
+      ...quota,
+      ...expiry,
+      expiry_recorded: isExpiryRecorded(before, { enabled, ...expiry }, now),
+      from_policy: false,
+      metadata: command.metadata ?? before?.metadata ?? {},
+      created_at: before?.created_at ?? now,
+      updated_at: now
     }
+    const assignment = withPeriods(assigned, periodSource(view), now)
+    // The event contains `from_policy` only if it changes.
+    const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
+      "enabled",
+      "max_consumptions",
+      "expires_at",
+      "expires_with_license",
+      ...allowanceNames,
+      "from_policy",
+      "metadata"
+    ])
+    const reply = (after: LicenseView) => featureOf(after, assignment)
+    const isWaitingAsBefore = before?.expires_after_days === assignment.expires_after_days
+    if (before !== undefined && Object.keys(changes).length === 0 && isWaitingAsBefore) return accept({}, reply)
+    return accept(
+      {
+        license: {
+          ...(kept === undefined ? undefined : { kept_counts: keptCounts(view, [assignment], []) }),
+          updated_at: now
+        },
+        entitlement: true,
+        assignments: [assignment],
+        ledger: before !== undefined && "max_consumptions" in changes ? [limitEntry(assignment)] : [],
+        events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
+      },
+      reply
+    )
   }
+}
+
+const featureToAssign = (
+  view: LicenseView,
+  featureId: string
+): FeatureRecord | Refused<"NOT_FOUND" | "LINKAGE_MISMATCH"> => {
+  const feature = view.feature(featureId)
+  const detail = { detail: "feature_id" }
+  if (feature === undefined) return reject("NOT_FOUND", unknownId("feature", featureId), detail)
+  return feature.product_id === view.license.product_id
+    ? feature
+    : reject(
+        "LINKAGE_MISMATCH",
+        "The feature belongs to another product than the license: choose a feature of the license's product.",
+        detail
+      )
+}
 
 export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STATE_CONFLICT" | "NOT_FOUND"> = {
   name: "unassign",
@@ -108,7 +132,7 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
         license: { updated_at: now },
         entitlement: true,
         removedAssignments: [feature_id],
-        ledger: assignment.total_consumptions > 0 ? [removalEntry(assignment)] : [],
+        ledger: isUnused(assignment) ? [] : [removalEntry(assignment)],
         events: [assignmentEvent(view, "license.feature_removed", assignment, {})]
       },
       () => undefined
@@ -117,20 +141,22 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
 }
 
 /** The ledger entry of a new maximum; without a maximum the feature is unlimited. */
-export const limitEntry = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
-  feature_id,
+export const limitEntry = (assignment: Assignment): LedgerEntry => ({
+  feature_id: assignment.feature_id,
   action: "set_limit",
-  amount: max_consumptions ?? 0,
-  balance_after: total_consumptions,
-  max_after: max_consumptions
+  amount: assignment.max_consumptions ?? 0,
+  balance_after: assignment.total_consumptions,
+  max_after: quotaOf(assignment)
 })
 
 /** The ledger entry of an assignment that was removed by hand. Its count is lost: a later assignment of the feature starts from zero. */
-const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
+const removalEntry = ({ extra_credits, feature_id, overage, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "reset",
-  amount: -total_consumptions,
-  balance_after: 0
+  amount: 0 - total_consumptions,
+  balance_after: 0,
+  ...(extra_credits === undefined ? undefined : { credits: -extra_credits }),
+  ...(overage === undefined ? undefined : { overage: -overage })
 })
 
 /** A given or removed expiry replaces every other, the policy's days included. */
@@ -151,36 +177,54 @@ export const expiryAfter = (
   }
 }
 
-const updatedValue = (value: number | null | undefined, before: number | undefined): number | undefined =>
-  value === undefined ? before : (value ?? undefined)
+const isUnused = ({ extra_credits = 0, total_consumptions }: Assignment): boolean =>
+  total_consumptions === 0 && extra_credits === 0
 
 export const featureOf = ({ license, policy }: LicenseView, assignment: Assignment): LicenseFeature =>
   presentAssignment(license.id, assignment, accessEndsAt(license, policy))
 
 /** An assignment as the management API shows it. */
-export const presentAssignment = (
+const presentAssignment = (
   license_id: string,
-  assignment: { readonly [K in keyof Omit<Assignment, "expiry_recorded">]: Assignment[K] | null },
+  assignment: Assignment,
   accessEnds: number | undefined
 ): LicenseFeature => {
-  const { max_consumptions, total_consumptions } = assignment as Assignment
-  const expires_at = shownEnd(assignment as Assignment, accessEnds)
+  const { extra_credits, max_consumptions, overage, overage_max, reset_period } = assignment
+  const remaining = remainingOf(assignment)
+  const expires_at = shownEnd(assignment, accessEnds)
+  const hasCredits = reset_period !== undefined || extra_credits !== undefined
+  const hasOverage = overage_max !== undefined || overage !== undefined
   return {
     license_id,
-    feature_id: assignment.feature_id as string,
-    feature_code: assignment.feature_code as string,
-    feature_name: assignment.feature_name as string,
-    enabled: assignment.enabled as boolean,
-    total_consumptions,
-    from_policy: assignment.from_policy as boolean,
-    metadata: assignment.metadata ?? {},
-    ...(max_consumptions == null
-      ? undefined
-      : { max_consumptions, remaining: Math.max(0, max_consumptions - total_consumptions) }),
-    ...(expires_at === undefined ? undefined : { expires_at }),
-    ...(assignment.expires_with_license === true ? { expires_with_license: true } : undefined)
+    feature_id: assignment.feature_id,
+    feature_code: assignment.feature_code,
+    feature_name: assignment.feature_name,
+    enabled: assignment.enabled,
+    total_consumptions: assignment.total_consumptions,
+    from_policy: assignment.from_policy,
+    metadata: assignment.metadata,
+    ...(max_consumptions === undefined || remaining === undefined ? undefined : { max_consumptions, remaining }),
+    ...(hasCredits ? { extra_credits: extra_credits ?? 0 } : undefined),
+    ...(hasOverage ? { overage: overage ?? 0 } : undefined),
+    ...present(assignment, [...allowanceNames, "rolled_over", "period_start", "resets_at", "expires_with_license"]),
+    ...(expires_at === undefined ? undefined : { expires_at })
   }
 }
+
+/** The same at an instant, before the end of a period is recorded. */
+export const presentAt = (
+  license_id: string,
+  assignment: Assignment,
+  accessEnds: number | undefined,
+  status: LicenseStatus,
+  now: number
+): LicenseFeature => presentAssignment(license_id, inCurrentPeriod(assignment, status === "revoked", now), accessEnds)
+
+/** The fields that have a value. */
+const present = <Field extends keyof Assignment>(assignment: Assignment, fields: ReadonlyArray<Field>) =>
+  Object.fromEntries(
+    fields.flatMap((field) => (assignment[field] === undefined ? [] : [[field, assignment[field]]]))
+  ) as { readonly [F in Field]?: Exclude<Assignment[F], undefined> }
 
 const assignmentEvent = (
   { license }: LicenseView,

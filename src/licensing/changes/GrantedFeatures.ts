@@ -3,11 +3,15 @@
 import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
-import type { Assignment, LedgerEntry, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
+import { allowanceNames } from "../../vendor/policies/ResetPeriod.ts"
+import type { Assignment, LicenseRecord, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
-import { begunFeatures } from "../rules/Terms.ts"
+import type { LedgerEntry, Usage } from "../model/Usage.ts"
+import { begunFeatures, termBeginsAt, termBegun } from "../rules/Terms.ts"
+import { type PeriodSource, withPeriods } from "../rules/UsagePeriods.ts"
+import { periodSource } from "./AssignedQuota.ts"
 import { limitEntry } from "./Assignments.ts"
-import { type KeptCounts, keptCount, keptCounts } from "./KeptCounts.ts"
+import { type KeptCounts, keptCounts, keptUsage, usageIn } from "./KeptCounts.ts"
 
 /**
  * The assignment of a feature that comes with a policy. Earlier consumption stays counted. The feature's days begin
@@ -15,16 +19,20 @@ import { type KeptCounts, keptCount, keptCounts } from "./KeptCounts.ts"
  */
 export const grantedFeature = (
   feature: PolicyFeatureRecord,
-  before: Partial<Pick<Assignment, "total_consumptions" | "created_at">> | undefined,
+  before: (Usage & Partial<Assignment>) | undefined,
   termBegins: number | undefined,
   now: number
 ): Assignment => ({
+  ...(before === undefined ? { total_consumptions: 0 } : usageIn(before)),
   feature_id: feature.feature_id,
   feature_code: feature.feature_code,
   feature_name: feature.feature_name,
   enabled: feature.enabled,
   max_consumptions: feature.max_consumptions,
-  total_consumptions: before?.total_consumptions ?? 0,
+  reset_period: feature.reset_period,
+  reset_anchor: feature.reset_anchor,
+  rollover_max: feature.rollover_max,
+  overage_max: feature.overage_max,
   ...(termBegins === undefined || feature.expires_after_days === undefined
     ? { expires_at: undefined, expires_after_days: feature.expires_after_days }
     : { expires_at: termBegins + feature.expires_after_days * dayMillis, expires_after_days: undefined }),
@@ -44,9 +52,10 @@ const appliedFeature = (
   feature: PolicyFeatureRecord,
   before: Assignment,
   termBegins: number | undefined,
+  source: PeriodSource,
   now: number
 ): Assignment | undefined => {
-  const granted = grantedFeature(feature, before, termBegins, now)
+  const granted = withPeriods(grantedFeature(feature, before, termBegins, now), source, now)
   const { expires_at, expiry_recorded } = before
   const after =
     expires_at === undefined || feature.expires_after_days === undefined
@@ -58,6 +67,7 @@ const appliedFeature = (
     "expires_at",
     "expires_after_days",
     "expires_with_license",
+    ...allowanceNames,
     "metadata"
   ])
   return Object.keys(differing).length === 0 ? undefined : after
@@ -82,10 +92,12 @@ interface MovedFeatures {
 export const featuresAfterMove = (
   view: LicenseView,
   { features, policy }: TargetPolicy,
+  moved: LicenseRecord,
   keep: boolean,
-  termBegins: number | undefined,
   now: number
 ): MovedFeatures => {
+  const termBegins = termBeginsAt(moved, now)
+  const source = periodSource(view, { ...moved, ...termBegun(view.license, termBegins) })
   const begun = termBegins === undefined ? [] : begunFeatures(view, termBegins, now)
   const isSame = policy.id === view.policy.id
   const granted = features.flatMap((feature) => {
@@ -93,11 +105,10 @@ export const featuresAfterMove = (
     if (before !== undefined && (keep || !before.from_policy)) return []
     const after =
       isSame && before !== undefined
-        ? appliedFeature(feature, before, termBegins, now)
-        : grantedFeature(
-            feature,
-            before ?? { total_consumptions: keptCount(view, feature.feature_id) },
-            termBegins,
+        ? appliedFeature(feature, before, termBegins, source, now)
+        : withPeriods(
+            grantedFeature(feature, before ?? keptUsage(view, feature.feature_id), termBegins, now),
+            source,
             now
           )
     return after === undefined ? [] : [{ before, after }]

@@ -1,9 +1,31 @@
-/** What was consumed of features that a policy took away. It counts again when a feature returns, in whatever way. */
+/**
+ * The usage of features that a policy took away. It continues when a feature returns, in whatever way: the count until the end
+ * of its period, bought credits for ever.
+ */
 import type { Assignment, LicenseRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { KeptCount, Usage } from "../model/Usage.ts"
 
 export type KeptCounts = LicenseRecord["kept_counts"]
 
-export const keptCount = ({ license }: LicenseView, featureId: string): number => license.kept_counts?.[featureId] ?? 0
+const usageFields = [
+  "credits_used",
+  "overage",
+  "rolled_over",
+  "extra_credits",
+  "period_start",
+  "resets_at"
+] as const satisfies ReadonlyArray<keyof Usage>
+
+/** The usage in an assignment, or what is kept of it. */
+export const usageIn = (usage: Usage): Usage => ({
+  total_consumptions: usage.total_consumptions,
+  ...Object.fromEntries(usageFields.flatMap((field) => (usage[field] === undefined ? [] : [[field, usage[field]]])))
+})
+
+export const keptUsage = ({ license }: LicenseView, featureId: string): Usage | undefined => {
+  const kept = license.kept_counts?.[featureId]
+  return typeof kept === "number" ? { total_consumptions: kept } : kept
+}
 
 /** The kept counts after a policy took features away and others were assigned. */
 export const keptCounts = (
@@ -11,9 +33,15 @@ export const keptCounts = (
   assigned: ReadonlyArray<Assignment>,
   lost: ReadonlyArray<Assignment>
 ): KeptCounts => {
-  const counts = new Map(Object.entries(license.kept_counts ?? {}))
+  const counts = new Map<string, KeptCount>(Object.entries(license.kept_counts ?? {}))
   for (const { feature_id } of assigned) counts.delete(feature_id)
-  for (const { feature_id, total_consumptions } of lost)
-    if (total_consumptions > 0) counts.set(feature_id, total_consumptions)
+  for (const assignment of lost) if (isUsed(assignment)) counts.set(assignment.feature_id, keptOf(usageIn(assignment)))
   return counts.size === 0 ? undefined : Object.fromEntries(counts)
 }
+
+const isUsed = ({ total_consumptions, extra_credits = 0, rolled_over = 0 }: Usage): boolean =>
+  total_consumptions > 0 || extra_credits > 0 || rolled_over > 0
+
+/** A count without periods is a plain number, which earlier versions read. */
+const keptOf = ({ total_consumptions, ...rest }: Usage): KeptCount =>
+  Object.keys(rest).length === 0 ? total_consumptions : { total_consumptions, ...rest }

@@ -5,9 +5,9 @@
 
 import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
-import { noRecipient, recipientOf } from "../model/MailRecipient.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { refuseRevoked } from "./Assignments.ts"
+import { noRecipient, recipientOf } from "./MailRecipient.ts"
 
 export type RotateKeyCommand = Pick<LicenseRecord, "key_hash" | "license_key_prefix" | "license_key_last4">
 

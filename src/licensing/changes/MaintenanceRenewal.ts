@@ -7,7 +7,14 @@ import { changesOf } from "../../ledger/events/Changes.ts"
 import { type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
 import type { LicenseMaintenance } from "../model/RenewalRequests.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
-import { begunFeatures, changesOfBegun, pendingTermEndsAt, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
+import {
+  begunFeatures,
+  changesOfBegun,
+  pendingTermEndsAt,
+  refuseTerms,
+  termBeginsAt,
+  termBegun
+} from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { namedLinks } from "./Linkage.ts"
 import { paidFor } from "./Renewal.ts"
@@ -44,10 +51,11 @@ export const renewMaintenance: Rule<MaintenanceCommand, LicenseSnapshot, Mainten
     }
     const refused = refuseTerms(policy.license_type, { ...license, maintenance_expires_at })
     if (refused !== undefined) return refused
-    const begun = begunFeatures(view, termBeginsAt({ ...license, maintenance_expires_at }, now) ?? now, now)
+    const begins = termBeginsAt({ ...license, maintenance_expires_at }, now) ?? now
+    const begun = begunFeatures(view, begins, now)
     return accept(
       {
-        license: { maintenance_expires_at, term_days: undefined, updated_at: now },
+        license: { maintenance_expires_at, term_days: undefined, ...termBegun(license, begins), updated_at: now },
         entitlement: true,
         assignments: begun.map(({ after }) => after),
         events: [

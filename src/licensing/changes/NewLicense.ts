@@ -11,6 +11,8 @@ import { limitNames } from "../model/Limits.ts"
 import { recordedAssignment } from "../model/RecordedAssignment.ts"
 import { licenseEvent, type Refused, reject } from "../rules/LicenseCommand.ts"
 import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
+import { withPeriods } from "../rules/UsagePeriods.ts"
+import { refuseQuota } from "./AssignedQuota.ts"
 import { expiryAfter } from "./Assignments.ts"
 import { grantedFeature } from "./GrantedFeatures.ts"
 import type { RotateKeyCommand } from "./KeyRotation.ts"
@@ -50,8 +52,8 @@ export const newLicense = (
   const dated = { ...input, ...termOf(policy, input, now) }
   const refused = refuseTerms(policy.license_type, dated) ?? refusePast(input, now)
   if (refused !== undefined) return refused
-  const assignments = assignmentsOf(input, basis, termBeginsAt(dated, now), now)
-  if ("accepted" in assignments) return assignments
+  const drafted = assignmentsOf(input, basis, termBeginsAt(dated, now), now)
+  if ("accepted" in drafted) return drafted
   const { features: _, license_key: __, send_key: ___, ...given } = dated
   const license = withoutNulls<LicenseRecord>({
     metadata: {},
@@ -64,6 +66,8 @@ export const newLicense = (
     created_at: now,
     updated_at: now
   } as never)
+  const source = { license, subscription: links.subscription ?? links.order }
+  const assignments = drafted.map((assignment) => withPeriods(assignment, source, now))
   return { accepted: true, license, assignments, event: createdEvent(license, policy.license_type, assignments) }
 }
 
@@ -89,7 +93,7 @@ const refuseForeignPolicy = ({ product_id }: NewLicenseInput, target: TargetPoli
 /** The features that come with the policy, and those that the request adds or overrides. */
 const assignmentsOf = (
   input: NewLicenseInput,
-  { features, target }: NewLicenseBasis,
+  { features, links, target }: NewLicenseBasis,
   termBegins: number | undefined,
   now: number
 ): ReadonlyArray<Assignment> | Refused<"NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR"> => {
@@ -111,6 +115,9 @@ const assignmentsOf = (
       ...expiryAfter(given, granted),
       from_policy: false
     } as never)
+    const subscription_id = input.subscription_id ?? links.order?.subscription_id
+    const refused = refuseQuota({ license: { subscription_id } }, assignment, given)
+    if (refused !== undefined) return { ...refused, detail: `features[${index}].${refused.detail}` }
     assignments.set(feature_id, { ...assignment, expiry_recorded: isExpiryRecorded(undefined, assignment, now) })
   }
   return Array.from(assignments.values())

@@ -17,7 +17,7 @@ import {
 } from "../model/LicenseRecords.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
-import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
+import { refusePast, refuseTerms, termBeginsAt, termBegun, termOf } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { featuresAfterMove } from "./GrantedFeatures.ts"
 
@@ -33,7 +33,7 @@ type PolicyChangeCode =
 export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChangeCode> = {
   name: "change policy",
   // The number of leases shows whether the license is in use; then a pending term begins with the move.
-  needs: ({ policy_id }) => ({ policyId: policy_id, seats: true }),
+  needs: ({ policy_id }) => ({ policyId: policy_id, seats: true, ownSubscription: true }),
   // The cached state belongs to the old policy.
   endsBatch: () => true,
   decide: (view, command, now) => {
@@ -45,7 +45,8 @@ export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChan
     const refused =
       refuseTerms(target.policy.license_type, moved) ?? refusePast({ expires_at: command.expires_at }, now)
     if (refused !== undefined) return refused
-    const features = featuresAfterMove(view, target, command.keep_features === true, termBeginsAt(moved, now), now)
+    const begins = termBeginsAt(moved, now)
+    const features = featuresAfterMove(view, target, moved, command.keep_features === true, now)
     const changes = {
       ...changesOf<Partial<LicenseRecord>>(view.license, moved, ["policy_id", "expires_at", "maintenance_expires_at"]),
       ...changesOf(view.policy, target.policy, ["license_type"]),
@@ -61,6 +62,7 @@ export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChan
           expires_at: moved.expires_at,
           maintenance_expires_at: moved.maintenance_expires_at,
           term_days: moved.term_days,
+          ...termBegun(view.license, begins),
           kept_counts: features.kept_counts,
           entitlement_counter: counterAfter(view, target.policy),
           ...reactivated(moved, target.policy, now),

@@ -19,7 +19,8 @@ import {
   pendingTermEndsAt,
   refuseTerms,
   renewable,
-  termBeginsAt
+  termBeginsAt,
+  termBegun
 } from "../rules/Terms.ts"
 import { type Links, namedLinks } from "./Linkage.ts"
 
@@ -67,12 +68,14 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
     const expires_at = expiryOf(view, command, now)
     const refused = refuseExpiry(view, command, expires_at, now)
     if (refused !== undefined) return refused
-    const begun = begunFeatures(view, termBeginsAt({ ...license, expires_at }, now) ?? now, now)
+    const begins = termBeginsAt({ ...license, expires_at }, now) ?? now
+    const begun = begunFeatures(view, begins, now)
     return accept(
       {
         license: {
           expires_at,
           term_days: undefined,
+          ...termBegun(license, begins),
           status,
           ...(from === "expired" ? wholeIntervals(license, policy, license.starts_at, now) : undefined),
           updated_at: now

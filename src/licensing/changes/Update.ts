@@ -3,9 +3,11 @@
 import { changed, isUnchanged } from "../../access/preconditions/RecordTag.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
 import { patched } from "../../platform/postgres/queries/Sql.ts"
+import { isOfSubscription } from "../../vendor/policies/ResetPeriod.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
 import { LicenseUpdate } from "../model/License.ts"
 import {
+  type Assignment,
   type LicenseRecord,
   type LicenseSnapshot,
   type LicenseView,
@@ -16,7 +18,9 @@ import { limitNames } from "../model/Limits.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { isShownAlike } from "../rules/Licensee.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
-import { begunFeatures, changesOfBegun, hasEnd, refuseTerms, termBeginsAt } from "../rules/Terms.ts"
+import { begunFeatures, changesOfBegun, hasEnd, refuseTerms, termBeginsAt, termBegun } from "../rules/Terms.ts"
+import { withPeriods } from "../rules/UsagePeriods.ts"
+import { periodSource } from "./AssignedQuota.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { editedLinks, refuseErasing } from "./Linkage.ts"
 
@@ -66,6 +70,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
     const begins = (edit.expires_at ?? edit.maintenance_expires_at) == null ? undefined : termBeginsAt(edited, now)
     const begun = begins === undefined ? [] : begunFeatures(view, begins, now)
     const changes = { ...changesOf(view.license, edited, fields), ...changesOfBegun(begun) }
+    const moved: LicenseRecord = { ...edited, ...termBegun(view.license, begins) }
     if (Object.keys(changes).length === 0) return accept({}, snapshot)
     const isNamed = typeof edit.customer_email === "string" || typeof edit.customer_name === "string"
     const erasing = isNamed ? refuseErasing(view, view.license.customer_id) : undefined
@@ -77,17 +82,43 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
         license: {
           ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
           term_days: edited.term_days,
+          term_began_at: moved.term_began_at,
           ...reactivated(edited, view, now),
           ...servedAnew(edited, view, now),
           updated_at: now
         },
-        assignments: begun.map(({ after }) => after),
+        assignments: withMovedPeriods(
+          view,
+          begun.map(({ after }) => after),
+          moved,
+          now
+        ),
         entitlement: signedFields.some((field) => field in changes) || !isShownAlike(view.license, edited, view.policy),
         events: [licenseEvent("license.updated", view.license.id, { changes })]
       },
       snapshot
     )
   }
+}
+
+/** The changed features: also those whose periods follow the edited start of the license, or its new subscription. */
+const withMovedPeriods = (
+  view: LicenseView,
+  changed: ReadonlyArray<Assignment>,
+  moved: LicenseRecord,
+  now: number
+): ReadonlyArray<Assignment> => {
+  const { license } = view
+  if (moved.starts_at === license.starts_at && moved.subscription_id === license.subscription_id) return changed
+  const after = new Map(changed.map((assignment) => [assignment.feature_id, assignment]))
+  for (const assignment of view.assignments)
+    if (!after.has(assignment.feature_id)) after.set(assignment.feature_id, assignment)
+  const source = periodSource(view, moved)
+  return Array.from(after.values()).flatMap((assignment) => {
+    const isFollowing = moved.subscription_id !== license.subscription_id || !isOfSubscription(assignment)
+    if (assignment.reset_period === undefined || !isFollowing) return changed.includes(assignment) ? [assignment] : []
+    return [{ ...withPeriods(assignment, source, now), updated_at: now }]
+  })
 }
 
 /** A given end replaces a pending term. */

@@ -3,9 +3,12 @@
  * change is a row of the ledger. The license's lifetime consumption does not change.
  */
 import { changesOf } from "../../ledger/events/Changes.ts"
-import type { LicenseFeature, LicenseUsageReset } from "../model/License.ts"
-import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import type { LicenseFeature, LicenseUsageReset } from "../model/LicenseFeature.ts"
+import type { Assignment, LicenseView } from "../model/LicenseRecords.ts"
+import type { LedgerEntry } from "../model/Usage.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { quotaOf } from "../rules/Quota.ts"
+import { refuseQuota } from "./AssignedQuota.ts"
 import { featureOf, refuseRevoked } from "./Assignments.ts"
 
 export type UsageResetCommand = typeof LicenseUsageReset.Type
@@ -22,8 +25,10 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
     const refused = refuseCredits(before, command)
     if (refused !== undefined) return refused
     const { assignment, ledger } = applySteps(before, command)
+    const invalid = refuseQuota(view, assignment, command)
+    if (invalid !== undefined) return invalid
     const { feature_id, feature_code } = assignment
-    const changes = changesOf(before, assignment, ["max_consumptions", "total_consumptions"])
+    const changes = changesOf(before, assignment, ["max_consumptions", "total_consumptions", "extra_credits"])
     const reply = (after: LicenseView) => featureOf(after, assignment)
     if (Object.keys(changes).length === 0) return accept({}, reply)
     return accept(
@@ -63,7 +68,8 @@ const refuseCredits = (before: Assignment, { max_consumptions, add_credits }: Us
       detail
     )
   }
-  return limit > Number.MAX_SAFE_INTEGER - add_credits
+  const credited = before.reset_period === undefined ? limit : (before.extra_credits ?? 0)
+  return credited > Number.MAX_SAFE_INTEGER - add_credits
     ? reject(
         "VALIDATION_ERROR",
         `The maximum would exceed ${Number.MAX_SAFE_INTEGER}, the largest count: add fewer credits.`,
@@ -76,19 +82,43 @@ const refuseCredits = (before: Assignment, { max_consumptions, add_credits }: Us
 const applySteps = (before: Assignment, command: UsageResetCommand) => {
   const ledger: Array<LedgerEntry> = []
   let assignment = before
-  const step = (action: LedgerEntry["action"], amount: number, next: Partial<Assignment>) => {
+  const step = (
+    action: LedgerEntry["action"],
+    amount: number,
+    next: Partial<Assignment>,
+    beside?: Pick<LedgerEntry, "credits" | "overage">
+  ) => {
     assignment = { ...assignment, ...next }
-    const { feature_id, total_consumptions, max_consumptions } = assignment
-    ledger.push({ feature_id, action, amount, balance_after: total_consumptions, max_after: max_consumptions })
+    const { feature_id, total_consumptions } = assignment
+    ledger.push({
+      feature_id,
+      action,
+      amount,
+      balance_after: total_consumptions,
+      max_after: quotaOf(assignment),
+      ...beside
+    })
   }
   const { max_consumptions: limit, add_credits: credits } = command
   if (limit !== undefined && limit !== before.max_consumptions) step("set_limit", limit, { max_consumptions: limit })
-  if (credits !== undefined) {
+  if (credits !== undefined && before.reset_period === undefined)
     step("top_up", credits, { max_consumptions: (assignment.max_consumptions ?? 0) + credits })
-  }
+  // Of a quota with periods the credits stay when the period ends.
+  else if (credits !== undefined)
+    step("top_up", credits, { extra_credits: (assignment.extra_credits ?? 0) + credits }, { credits })
   const total = command.reset_consumed === true ? 0 : command.total_consumptions
   if (total !== undefined && total !== before.total_consumptions) {
-    step("reset", total - before.total_consumptions, { total_consumptions: total })
+    const { credits_used, overage } = before
+    step(
+      "reset",
+      total - before.total_consumptions,
+      {
+        total_consumptions: total,
+        ...(credits_used === undefined ? undefined : { credits_used: undefined }),
+        ...(overage === undefined ? undefined : { overage: undefined })
+      },
+      overage === undefined ? undefined : { overage: -overage }
+    )
   }
   return { assignment, ledger }
 }

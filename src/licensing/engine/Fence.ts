@@ -37,7 +37,8 @@ export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pend
         WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id))
       AND NOT EXISTS (SELECT FROM ${pairs(products)}
         WHERE revision IS DISTINCT FROM (SELECT p.catalog_revision FROM products p WHERE p.id = seen.id))
-      ${group.some(namesCustomer) ? sql`AND NOT EXISTS (${erasedCustomers(sql, group)})` : sql``},
+      ${group.some(namesCustomer) ? sql`AND NOT EXISTS (${erasedCustomers(sql, group)})` : sql``}
+      ${group.some(readsPeriod) ? sql`AND NOT EXISTS (${movedSubscriptions(sql, group)})` : sql``},
       ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
@@ -50,7 +51,8 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
     AND (SELECT p.revision FROM policies p WHERE p.id = l.policy_id) = decided.policy_revision
     AND (SELECT p.catalog_revision FROM products p WHERE p.id = l.product_id) = decided.catalog_revision
     ${group.some(isMove) ? sql`AND (decided.target_id IS NULL OR (SELECT p.revision FROM policies p WHERE p.id = decided.target_id) = decided.target_revision)` : sql``}
-    ${group.some(namesCustomer) ? sql`AND NOT EXISTS (${erasedCustomers(sql, group)} AND named.license_id = l.id)` : sql``}`
+    ${group.some(namesCustomer) ? sql`AND NOT EXISTS (${erasedCustomers(sql, group)} AND named.license_id = l.id)` : sql``}
+    ${group.some(readsPeriod) ? sql`AND NOT EXISTS (${movedSubscriptions(sql, group)} AND read.license_id = l.id)` : sql``}`
   return Effect.map(
     sql<{ readonly id: string }>`
       WITH written AS (${writeLicenses(sql, groupId, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
@@ -67,8 +69,34 @@ const isMove = ({ base, policy }: PendingChanges): boolean => policy !== base.po
 const namesCustomer = ({ prefetched: { links } }: PendingChanges): boolean =>
   links.length > 0 && links.some(({ kind }) => kind === "customer")
 
+/** Whether a decision has read the period of a subscription, which the license's quotas may follow. */
+const readsPeriod = ({ prefetched: { links } }: PendingChanges): boolean =>
+  links.length > 0 && links.some(({ period_start }) => period_start !== undefined)
+
+const subscriptionsOf = ({ prefetched: { links } }: PendingChanges) =>
+  links.flatMap(({ id, kind, period_end, period_start, subscription_id }) => {
+    const subscription = kind === "subscription" ? id : subscription_id
+    return subscription === undefined || period_start === undefined || period_end === undefined
+      ? []
+      : [{ id: subscription, period_start, period_end }]
+  })
+
+/** The subscriptions whose period was changed after a decision had read it, in whole milliseconds. */
+const movedSubscriptions = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const read = group.flatMap((pending) =>
+    subscriptionsOf(pending).map((subscription) => ({ ...subscription, license: pending.base.license.id }))
+  )
+  return sql`
+    SELECT FROM unnest(${columns.text(read.map(({ license }) => license))}, ${columns.text(read.map(({ id }) => id))},
+      ${columns.timestamptz(read.map(({ period_start }) => period_start))},
+      ${columns.timestamptz(read.map(({ period_end }) => period_end))}) AS read (license_id, id, period_start, period_end)
+    WHERE NOT EXISTS (SELECT FROM subscriptions s WHERE s.id = read.id
+      AND date_trunc('milliseconds', s.current_period_start) = read.period_start
+      AND date_trunc('milliseconds', s.current_period_end) = read.period_end)`
+}
+
 /**
- * Locks the policies that licenses of the group move to, and the customers that they name, before the fence reads their
+ * Locks the policies that licenses of the group move to, and the customers and subscriptions that they name, before the fence reads their
  * revisions. A concurrent edit, deletion or erasure either precedes the fence, which then refuses the change, or waits
  * for the commit and finds the license.
  */
@@ -76,7 +104,7 @@ export const lockTargets = (
   sql: SqlClient.SqlClient,
   group: PendingGroup
 ): ReadonlyArray<Statement.Statement<object>> => {
-  const lock = (table: "policies" | "customers", ids: ReadonlyArray<string>) =>
+  const lock = (table: "policies" | "customers" | "subscriptions", ids: ReadonlyArray<string>) =>
     ids.length === 0
       ? []
       : [sql`SELECT FROM ${sql(table)} WHERE id = ANY(${columns.text(ids)}) ORDER BY id FOR KEY SHARE`]
@@ -88,6 +116,10 @@ export const lockTargets = (
     ...lock(
       "customers",
       group.filter(namesCustomer).flatMap((pending) => customersOf(pending).map(({ id }) => id))
+    ),
+    ...lock(
+      "subscriptions",
+      group.filter(readsPeriod).flatMap((pending) => subscriptionsOf(pending).map(({ id }) => id))
     )
   ]
 }

@@ -167,9 +167,25 @@ const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): bool
     committed.expires_with_license === changed.expires_with_license &&
     committed.expiry_recorded === changed.expiry_recorded &&
     committed.from_policy === changed.from_policy &&
-    committed.metadata === changed.metadata
+    committed.metadata === changed.metadata &&
+    hasSameQuota(committed, changed)
   )
 }
+
+/** Bought credits and overage are rarely used; then the row is written as a whole. */
+const hasSameQuota = (one: Assignment, other: Assignment): boolean =>
+  one.reset_period === other.reset_period &&
+  one.reset_anchor === other.reset_anchor &&
+  one.rollover_max === other.rollover_max &&
+  one.overage_max === other.overage_max &&
+  one.credits_used === other.credits_used &&
+  one.overage === other.overage &&
+  one.rolled_over === other.rolled_over &&
+  one.extra_credits === other.extra_credits &&
+  one.period_anchor === other.period_anchor &&
+  one.periods_end_at === other.periods_end_at &&
+  one.period_start === other.period_start &&
+  one.resets_at === other.resets_at
 
 const changedAssignments = (group: PendingGroup, counted: boolean): ReadonlyArray<Owned<Assignment>> =>
   owned(group, (pending) =>

@@ -8,11 +8,9 @@ import type {
   BindingName,
   CachedViews,
   Changes,
-  CountedUsage,
   DeviceRecord,
   FeatureRecord,
   LeaseRecord,
-  LedgerEntry,
   LicenseRecord,
   LicenseView,
   LinkKind,
@@ -22,17 +20,19 @@ import type {
   VersionRecord
 } from "../model/LicenseRecords.ts"
 import { type Limits, limitsOf } from "../model/Limits.ts"
-import { clockOrigin, eventRow, usageRow } from "../rows/EventRows.ts"
+import type { CountedUsage, LedgerEntry, ReversalMark } from "../model/Usage.ts"
+import { clockOrigin, eventRow, pendingMark, usageRow } from "../rows/EventRows.ts"
 import { hotColumns } from "../rows/LicenseTable.ts"
 import { cachedViewsAfter } from "../rules/Entitlement.ts"
 import type { Origin, StoredWithChange } from "../rules/LicenseCommand.ts"
 import { isOverdue } from "../rules/Lifecycle.ts"
+import { endedPeriods, periodEndsAt } from "../rules/UsagePeriods.ts"
 import {
   bindingKey,
   bindingKeyOf,
   type CommittedState,
   isActiveContainer,
-  sortedByCode
+  mergedAssignments
 } from "../state/CommittedState.ts"
 import { LeaseChanges } from "../state/LiveLeases.ts"
 
@@ -71,6 +71,7 @@ export class PendingChanges implements LicenseView {
   private merged: ReadonlyArray<Assignment> | undefined
   /** The same as in the committed state, for changed assignments. */
   private expiriesFrom = Number.POSITIVE_INFINITY
+  private periodsFrom = Number.POSITIVE_INFINITY
   private readonly leases: LeaseChanges
 
   constructor(base: CommittedState, prefetched: Prefetched) {
@@ -97,22 +98,10 @@ export class PendingChanges implements LicenseView {
   }
 
   get assignments(): ReadonlyArray<Assignment> {
-    this.merged ??= this.assignmentsChanged ? this.mergedAssignments() : this.base.assignmentList
+    this.merged ??= this.assignmentsChanged
+      ? mergedAssignments(this.base, this.changedAssignments, this.removedAssignments)
+      : this.base.assignmentList
     return this.merged
-  }
-
-  private mergedAssignments(): ReadonlyArray<Assignment> {
-    const merged: Array<Assignment> = []
-    let replaced = 0
-    for (const committed of this.base.assignments.values()) {
-      const changed = this.changedAssignments.get(committed.feature_id)
-      if (changed !== undefined) replaced++
-      if (!this.removedAssignments.has(committed.feature_id)) merged.push(changed ?? committed)
-    }
-    if (replaced === this.changedAssignments.size) return merged
-    const mergedIds = new Set(merged.map((assignment) => assignment.feature_id))
-    const added = Array.from(this.changedAssignments.values()).filter(({ feature_id }) => !mergedIds.has(feature_id))
-    return Array.from(sortedByCode([...merged, ...added]).values())
   }
 
   assignmentByCode(code: string): Assignment | undefined {
@@ -132,6 +121,11 @@ export class PendingChanges implements LicenseView {
   expiredFeatures(now: number): ReadonlyArray<Assignment> {
     if (!this.assignmentsChanged) return this.base.expiredFeatures(now)
     return now < Math.min(this.base.expiriesFrom, this.expiriesFrom) ? [] : expiredFeatures(this.assignments, now)
+  }
+
+  endedPeriods(now: number): ReadonlyArray<Assignment> {
+    if (!this.assignmentsChanged) return this.base.endedPeriods(now)
+    return now < Math.min(this.base.periodsFrom, this.periodsFrom) ? [] : endedPeriods(this.assignments, now)
   }
 
   device(binding: BindingName): DeviceRecord | undefined {
@@ -196,6 +190,10 @@ export class PendingChanges implements LicenseView {
 
   counted(eventId: string): CountedUsage | undefined {
     return this.counts.get(eventId) ?? this.prefetched.counted.get(eventId)
+  }
+
+  reversalMark(featureId: string, eventId: string): ReversalMark | undefined {
+    return pendingMark(this.entries, featureId, eventId) ?? this.prefetched.marks.get(eventId)
   }
 
   version(appVersion: string): VersionRecord {
@@ -270,6 +268,7 @@ export class PendingChanges implements LicenseView {
     for (const assignment of changes.assignments ?? []) {
       this.merged = undefined
       this.expiriesFrom = Math.min(this.expiriesFrom, expiryDueAt(assignment))
+      this.periodsFrom = Math.min(this.periodsFrom, periodEndsAt(assignment))
       this.changedAssignments.set(assignment.feature_id, assignment)
       this.removedAssignments.delete(assignment.feature_id)
     }

@@ -11,23 +11,21 @@ import { expandOf, listQuery, pageQuery } from "../../contract/api/Paging.ts"
 import { BodyBytesMax, BodyOptional, BodyValuesMax, Decoding, PathTables } from "../../contract/api/Requests.ts"
 import { Text } from "../../contract/api/Text.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
-import { expandable } from "../model/Expand.ts"
 import { Lease } from "../model/Lease.ts"
 import {
+  expandable,
   License,
   LicenseBatch,
   LicenseCreate,
-  LicenseFeature,
-  LicenseFeatureAssign,
   LicensePolicyChange,
   LicenseStatus,
   LicensesWithKeys,
   LicenseTransfer,
   LicenseUpdate,
-  LicenseUsageReset,
   LicenseWithKey,
   licenseSorts
 } from "../model/License.ts"
+import { LicenseFeature, LicenseFeatureAssign, LicenseUsageReset } from "../model/LicenseFeature.ts"
 import { LicenseKeyRotation } from "../model/RenewalRequests.ts"
 import { LicenseDiagnose, LicenseDiagnosis } from "./Diagnosis.ts"
 import { maintenance, renewal } from "./RenewalsApi.ts"

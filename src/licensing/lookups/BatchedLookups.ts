@@ -2,7 +2,8 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
-import type { BindingName, CountedUsage, Revisions } from "../model/LicenseRecords.ts"
+import type { BindingName, Revisions } from "../model/LicenseRecords.ts"
+import type { CountedUsage } from "../model/Usage.ts"
 import {
   type CachedDeviceRow,
   cachedDeviceColumns,

@@ -18,6 +18,7 @@ import type {
   Revisions,
   TargetPolicy
 } from "../model/LicenseRecords.ts"
+import type { ReversalMark } from "../model/Usage.ts"
 import {
   type CachedDeviceRow,
   cachedDeviceColumns,
@@ -32,6 +33,7 @@ import {
   listStatusOf,
   resettableListStatuses
 } from "../rows/LicenseRows.ts"
+import { readReversalMark } from "../rows/ReversalMarks.ts"
 import { readTargetPolicy } from "../rows/TargetPolicies.ts"
 import type { CachedDevice } from "../state/CommittedState.ts"
 import {
@@ -78,6 +80,8 @@ export interface Lookups {
   endingLeases(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
   liveLeaseCount(licenseId: string): Effect.Effect<number>
   resettableCount(licenseId: string): Effect.Effect<number>
+  /** The newest ledger row of a feature that is this consumption, its reversal, or a reset of the feature's count. */
+  reversalMark(licenseId: string, featureId: string, eventId: string): Effect.Effect<ReversalMark | undefined>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
   targetPolicy(policyId: string): Effect.Effect<TargetPolicy | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
@@ -195,6 +199,7 @@ export class LicenseLookups extends Context.Service<
         endingLeases,
         liveLeaseCount,
         resettableCount,
+        reversalMark: readReversalMark(sql),
         feature,
         targetPolicy: (policyId) => Effect.orDie(readTargetPolicy(sql, policyId)),
         link,
@@ -260,6 +265,9 @@ const unbatched =
 const linkColumns: { readonly [K in LinkKind]: string } = {
   customer:
     "id, NULL AS product_id, NULL AS subscription_id, name, email, metadata ->> 'language' AS language, nullif(erasing, FALSE) AS erasing, erasure_revision FROM customers",
-  order: "id, product_id, subscription_id FROM orders",
-  subscription: "id, product_id, NULL AS subscription_id FROM subscriptions"
+  order: `id, product_id, subscription_id, period_start, period_end FROM (
+    SELECT o.id, o.product_id, o.subscription_id, s.current_period_start AS period_start, s.current_period_end AS period_end
+    FROM orders o LEFT JOIN subscriptions s ON s.id = o.subscription_id) AS linked`,
+  subscription:
+    "id, product_id, NULL AS subscription_id, current_period_start AS period_start, current_period_end AS period_end FROM subscriptions"
 }

@@ -11,7 +11,8 @@ import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
 import type { Nullable } from "../../platform/postgres/queries/Sql.ts"
-import type { Assignment, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
+import type { LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
+import { type AssignmentRow, assignmentColumns } from "../rows/AssignmentRows.ts"
 import {
   committedStateOf,
   type DeviceRow,
@@ -101,10 +102,8 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
         `${hasManyDevices} AS has_many_devices,
           (SELECT min(${endsAfter}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from`
       ),
-      sql<Nullable<Assignment> & LicenseOwned>`
-            SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
-              a.total_consumptions, a.expires_at, a.expires_after_days, a.expires_with_license, a.expiry_recorded, a.from_policy,
-              a.metadata, a.created_at, a.updated_at
+      sql<AssignmentRow>`
+            SELECT ${sql.literal(assignmentColumns)}
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
       sql<DeviceRow & LicenseOwned>`
             SELECT ${sql.literal(deviceColumns)} FROM ${few} CROSS JOIN LATERAL (

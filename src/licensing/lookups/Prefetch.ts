@@ -2,19 +2,19 @@
 import { Effect } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { isResettable } from "../model/DeviceTransitions.ts"
-import {
-  type CountedUsage,
-  type DeviceRecord,
-  type FeatureRecord,
-  type LeaseRecord,
-  type LinkRecord,
-  linkKinds,
-  type Revisions,
-  type TargetPolicy
+import type {
+  DeviceRecord,
+  FeatureRecord,
+  LeaseRecord,
+  LinkRecord,
+  Revisions,
+  TargetPolicy
 } from "../model/LicenseRecords.ts"
+import type { CountedUsage, ReversalMark } from "../model/Usage.ts"
 import type { Needs, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
 import type { Lookups } from "./LicenseLookups.ts"
+import { linkLookups } from "./LinkPrefetch.ts"
 
 export interface Prefetched {
   readonly counted: ReadonlyMap<string, CountedUsage>
@@ -24,6 +24,8 @@ export interface Prefetched {
   readonly versions: ReadonlyMap<string, number> | undefined
   /** Leases that are no longer live, by token hash. */
   readonly endedLeases: ReadonlyMap<string, LeaseRecord>
+  /** By the event id of the consumption to take back. */
+  readonly marks: ReadonlyMap<string, ReversalMark>
   readonly links: ReadonlyArray<LinkRecord>
   /** The number of uncached devices that a reset changes; 0 if no command needs it. */
   readonly otherResettable: number
@@ -40,7 +42,8 @@ const emptyMaps = () => ({
   counted: new Map<string, CountedUsage>(),
   features: new Map<string, FeatureRecord>(),
   policies: new Map<string, TargetPolicy>(),
-  endedLeases: new Map<string, LeaseRecord>()
+  endedLeases: new Map<string, LeaseRecord>(),
+  marks: new Map<string, ReversalMark>()
 })
 
 const emptyFound = (): Found => ({ ...emptyMaps(), versions: undefined, links: [], otherResettable: 0 })
@@ -214,15 +217,16 @@ const addFetches = (
   lookups: Lookups,
   state: CommittedState,
   found: Found,
-  { binding, deviceId, eventId, leaseToken, featureId, owner, ownOrder, policyId, links }: Needs,
+  needs: Needs,
   checkEventIds: boolean,
   reads: Reads
 ): void => {
+  const { binding, deviceId, eventId, leaseToken, featureId, policyId, reverses } = needs
   const licenseId = state.license.id
   const fetch = <A>(
     into: Array<Effect.Effect<void>>,
     lookup: Effect.Effect<A | undefined>,
-    onFound: (value: A) => void
+    onFound: (value: A) => unknown
   ) => into.push(Effect.map(lookup, (value) => (value === undefined ? undefined : onFound(value))))
   if (binding !== undefined && !state.canResolve(binding))
     fetch(reads.batched, lookups.device({ licenseId, binding }), ({ revisions, devices }) => {
@@ -231,12 +235,12 @@ const addFetches = (
     })
   if (deviceId !== undefined && !state.canResolveId(deviceId))
     fetch(reads.inSnapshot, lookups.deviceById(licenseId, deviceId), (device) => state.cacheDevice(device))
-  if (eventId !== undefined && checkEventIds) {
-    fetch(reads.batched, lookups.countedUsage({ licenseId, eventId }), ({ counted, revisions }) => {
-      reads.revisions.push(revisions)
-      found.counted.set(eventId, counted)
-    })
-  }
+  if (checkEventIds) addCounted(lookups, state, found, [eventId, reverses?.eventId], reads)
+  const reversed = reverses && state.assignments.get(reverses.featureCode)
+  if (reverses !== undefined && reversed !== undefined)
+    fetch(reads.inSnapshot, lookups.reversalMark(licenseId, reversed.feature_id, reverses.eventId), (mark) =>
+      found.marks.set(reverses.eventId, mark)
+    )
   if (featureId !== undefined) {
     fetch(reads.inSnapshot, lookups.feature(featureId), (feature) => {
       found.features.set(featureId, feature)
@@ -256,17 +260,28 @@ const addFetches = (
       }
     })
   }
-  if (links === undefined && owner !== true) return
-  const own = {
-    customer: owner === true ? state.license.customer_id : undefined,
-    order: ownOrder === true ? state.license.order_id : undefined,
-    subscription: undefined
-  }
-  for (const kind of linkKinds) {
-    const id = links?.[kind] ?? own[kind]
-    if (id === undefined) continue
-    fetch(reads.inSnapshot, lookups.link(kind, id), (link) => {
+  reads.inSnapshot.push(
+    ...linkLookups(lookups, state.license, needs, (link) => {
       found.links = [...found.links, link]
     })
+  )
+}
+
+const addCounted = (
+  lookups: Lookups,
+  { license }: CommittedState,
+  found: Found,
+  eventIds: ReadonlyArray<string | undefined>,
+  reads: Reads
+): void => {
+  for (const eventId of eventIds) {
+    if (eventId === undefined) continue
+    reads.batched.push(
+      Effect.map(lookups.countedUsage({ licenseId: license.id, eventId }), (usage) => {
+        if (usage === undefined) return
+        reads.revisions.push(usage.revisions)
+        found.counted.set(eventId, usage.counted)
+      })
+    )
   }
 }

@@ -4,9 +4,9 @@ import { SqlClient } from "effect/sql"
 import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
+import { recipientOf, refuseNoRecipient } from "../changes/MailRecipient.ts"
 import type { NewLicenseInput } from "../changes/NewLicense.ts"
 import type { LinkRecord } from "../model/LicenseRecords.ts"
-import { recipientOf, refuseNoRecipient } from "../model/MailRecipient.ts"
 import type { Draft, PathOf } from "./Drafts.ts"
 
 type Owner = Pick<LinkRecord, "id" | "name" | "email" | "language">

@@ -8,7 +8,7 @@ import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../contract/api/Paging.ts"
 import { Mail } from "../../ledger/mail/Mail.ts"
-import { after, type Nullable } from "../../platform/postgres/queries/Sql.ts"
+import { after } from "../../platform/postgres/queries/Sql.ts"
 import * as Assignments from "../changes/Assignments.ts"
 import { type RotatedKey, rotateKey } from "../changes/KeyRotation.ts"
 import { type MaintenanceCommand, renewMaintenance } from "../changes/MaintenanceRenewal.ts"
@@ -18,12 +18,13 @@ import { transfer } from "../changes/Transfer.ts"
 import { type UpdateCommand, update } from "../changes/Update.ts"
 import { resetUsage, type UsageResetCommand } from "../changes/UsageReset.ts"
 import { LicenseActors } from "../engine/LicenseActors.ts"
-import type { License, LicenseFeature, LicenseTransfer, LicenseWithKey } from "../model/License.ts"
+import type { License, LicenseStatus, LicenseTransfer, LicenseWithKey } from "../model/License.ts"
+import type { LicenseFeature } from "../model/LicenseFeature.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
-import type { Assignment, LicenseSnapshot } from "../model/LicenseRecords.ts"
+import type { LicenseSnapshot } from "../model/LicenseRecords.ts"
 import type { LicenseKeyRotation } from "../model/RenewalRequests.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
-import type { LicenseOwned } from "../rows/LicenseRows.ts"
+import { type AssignmentRow, assignmentColumns, assignmentOf } from "../rows/AssignmentRows.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
 import { type LicenseFilter, LicenseList } from "./LicenseList.ts"
 import { presentSnapshot } from "./PresentLicense.ts"
@@ -67,7 +68,10 @@ export class Licenses extends Context.Service<
       input: typeof LicenseKeyRotation.Type
     ): Changed<"VALIDATION_ERROR", typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
-    assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>
+    assign(
+      id: string,
+      input: Assignments.AssignCommand
+    ): Changed<"LINKAGE_MISMATCH" | "VALIDATION_ERROR", LicenseFeature>
     remove(id: string, featureId: string): Changed<never, void>
     resetUsage(id: string, input: UsageResetCommand): Changed<"VALIDATION_ERROR", LicenseFeature>
   }
@@ -90,11 +94,11 @@ export class Licenses extends Context.Service<
         { limit = limitDefault, cursor }: PageRequest
       ) {
         yield* get(id)
-        const rows = yield* Effect.orDie(sql<AssignmentRow & { readonly id: string }>`
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* Effect.orDie(sql<ListedRow>`
           SELECT * FROM (
-            SELECT a.license_id, a.feature_id, a.feature_id AS id, f.code AS feature_code, f.name AS feature_name, a.enabled,
-              a.max_consumptions, a.total_consumptions, a.expires_at, a.expires_with_license, a.from_policy, a.metadata,
-              a.created_at, a.updated_at, l.expires_at + make_interval(days => p.grace_period_days) AS access_ends
+            SELECT ${sql.literal(assignmentColumns)}, a.feature_id AS id, l.status,
+              l.expires_at + make_interval(days => p.grace_period_days) AS access_ends
             FROM license_features a JOIN features f ON f.id = a.feature_id JOIN licenses l ON l.id = a.license_id
               JOIN policies p ON p.id = l.policy_id WHERE a.license_id = ${id}
           ) AS assignment WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
@@ -102,7 +106,7 @@ export class Licenses extends Context.Service<
         return {
           ...page,
           items: page.items.map((row) =>
-            Assignments.presentAssignment(row.license_id, row, row.access_ends ?? undefined)
+            Assignments.presentAt(id, assignmentOf(row), row.access_ends ?? undefined, row.status, now)
           )
         }
       })
@@ -175,5 +179,9 @@ export class Licenses extends Context.Service<
 const present = (snapshot: LicenseSnapshot) =>
   Effect.map(Clock.currentTimeMillis, (now) => presentSnapshot(snapshot, now))
 
-type AssignmentRow = Nullable<Omit<Assignment, "expiry_recorded">> &
-  LicenseOwned & { readonly access_ends: number | null }
+type ListedRow = AssignmentRow & {
+  readonly id: string
+  readonly created_at: number
+  readonly status: LicenseStatus
+  readonly access_ends: number | null
+}

@@ -30,6 +30,9 @@ interface NamedRow {
   readonly id: string
   readonly product_id: string | null
   readonly subscription_id: string | null
+  /** The period of the subscription, or of the order's subscription. */
+  readonly period_start: number | null
+  readonly period_end: number | null
 }
 
 export const readNamedRecords = Effect.fnUntraced(function* (
@@ -38,14 +41,22 @@ export const readNamedRecords = Effect.fnUntraced(function* (
 ) {
   const ids = (field: "product_id" | "customer_id" | "order_id" | "subscription_id") =>
     columns.text(distinct(inputs.flatMap((input) => input[field] ?? [])))
+  // Quotas may follow the period of a subscription, so it must not change before the licenses are written.
+  if (inputs.some(({ order_id, subscription_id }) => (order_id ?? subscription_id) !== undefined))
+    yield* sql`
+      SELECT FROM subscriptions WHERE id = ANY(${ids("subscription_id")})
+        OR id IN (SELECT subscription_id FROM orders WHERE id = ANY(${ids("order_id")})) ORDER BY id FOR KEY SHARE`
   const rows = yield* sql<NamedRow>`
-    SELECT 'product' AS kind, id, NULL AS product_id, NULL AS subscription_id FROM products
-    WHERE id = ANY(${ids("product_id")})
-    UNION ALL SELECT 'customer', id, NULL, NULL FROM (
+    SELECT 'product' AS kind, id, NULL AS product_id, NULL AS subscription_id, NULL::timestamptz AS period_start,
+      NULL::timestamptz AS period_end
+    FROM products WHERE id = ANY(${ids("product_id")})
+    UNION ALL SELECT 'customer', id, NULL, NULL, NULL, NULL FROM (
       SELECT id FROM customers WHERE id = ANY(${ids("customer_id")}) ORDER BY id FOR KEY SHARE
     ) AS customer
-    UNION ALL SELECT 'order', id, product_id, subscription_id FROM orders WHERE id = ANY(${ids("order_id")})
-    UNION ALL SELECT 'subscription', id, product_id, NULL FROM subscriptions WHERE id = ANY(${ids("subscription_id")})`
+    UNION ALL SELECT 'order', o.id, o.product_id, o.subscription_id, s.current_period_start, s.current_period_end
+    FROM orders o LEFT JOIN subscriptions s ON s.id = o.subscription_id WHERE o.id = ANY(${ids("order_id")})
+    UNION ALL SELECT 'subscription', id, product_id, NULL, current_period_start, current_period_end
+    FROM subscriptions WHERE id = ANY(${ids("subscription_id")})`
   const policies = yield* readTargetPolicies(sql, distinct(inputs.map(({ policy_id }) => policy_id)), true)
   const features = yield* readFeatures(sql, inputs)
   return namedRecordsOf(new Map(rows.map((row) => [keyOf(row.kind, row.id), row])), policies, features)
@@ -71,8 +82,8 @@ const namedRecordsOf = (
   const linkOf = (kind: LinkKind, id: string | undefined) => {
     const row = id === undefined ? undefined : rows.get(keyOf(kind, id))
     if (row === undefined) return undefined
-    const { product_id, subscription_id } = row
-    return withoutNulls<LinkRecord>({ kind, id: row.id, product_id, subscription_id, name: null, email: null })
+    const { id: _, kind: __, ...named } = row
+    return withoutNulls<LinkRecord>({ kind, id: row.id, ...named, name: null, email: null })
   }
   return {
     of: (input) => {

@@ -1,6 +1,6 @@
-/** A license and its feature assignments as the management API returns them. */
+/** A license as the management API returns it. */
 import { Schema, Struct } from "effect"
-import { Count, PositiveCount } from "../../contract/api/Int64.ts"
+import { Count } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Email, licenseKeyPattern, Name, Reference, Text } from "../../contract/api/Text.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
@@ -9,7 +9,8 @@ import { Customer } from "../../vendor/customers/Customer.ts"
 import { licenseLimits, Policy } from "../../vendor/policies/Policy.ts"
 import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
 import { Product } from "../../vendor/products/Product.ts"
-import { exactlyOne, sendKey } from "./RenewalRequests.ts"
+import { LicenseFeatureAssign } from "./LicenseFeature.ts"
+import { sendKey } from "./RenewalRequests.ts"
 
 export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
   identifier: "LicenseStatus",
@@ -95,6 +96,10 @@ export const License = Schema.Struct({
 }).annotate({ identifier: "License", description: "A license, without its key." })
 export type License = typeof License.Type
 
+/** The records that the query parameter `expand` can add to a license. */
+export const expandable = ["product", "policy", "customer"] as const
+export type Expandable = (typeof expandable)[number]
+
 export const licenseSorts = { created_at: "instant", expires_at: "instant", maintenance_expires_at: "instant" } as const
 
 /** The response of a create or a key rotation: the only place where the full key appears. */
@@ -102,32 +107,6 @@ export const LicenseWithKey = Schema.Struct({
   license: License,
   license_key: Schema.String.annotate({ description: "The full key. It is shown only here: store it." })
 }).annotate({ identifier: "LicenseWithKey", description: "A license with its key, which only this response shows." })
-
-export const LicenseFeatureAssign = Schema.Struct({
-  feature_id: Reference,
-  enabled: Schema.optionalKey(Schema.Boolean),
-  max_consumptions: Schema.optionalKey(
-    Schema.NullOr(Count).annotate({ description: "The quota; absent: unchanged, or unlimited for a new feature." })
-  ),
-  expires_at: Schema.optionalKey(
-    Schema.NullOr(Timestamp).annotate({ description: "When the feature ends; absent: unchanged, or with the license." })
-  ),
-  expires_with_license: Schema.optionalKey(
-    Schema.Boolean.annotate({
-      description: "Whether the feature ends with the license's access, renewals included, instead of at an own date."
-    })
-  ),
-  metadata: Schema.optionalKey(Metadata)
-})
-  .check(
-    Schema.makeFilter(
-      ({ expires_at, expires_with_license }) =>
-        expires_with_license !== true ||
-        expires_at == null ||
-        "Expected at most one of expires_at and expires_with_license: true"
-    )
-  )
-  .annotate({ identifier: "LicenseFeatureAssignRequest" })
 
 export const LicenseCreate = Schema.Struct({
   product_id: Reference,
@@ -238,56 +217,3 @@ export const LicenseTransfer = Schema.Struct({
     )
   )
   .annotate({ identifier: "LicenseTransferRequest" })
-
-export const LicenseFeature = Schema.Struct({
-  license_id: Schema.String,
-  feature_id: Schema.String,
-  feature_code: Schema.String,
-  feature_name: Schema.String,
-  enabled: Schema.Boolean,
-  total_consumptions: Count.annotate({ description: "The amount consumed so far." }),
-  from_policy: Schema.Boolean.annotate({
-    description: "Whether it came with the policy; false once it was assigned by hand."
-  }),
-  metadata: Metadata,
-  max_consumptions: Schema.optionalKey(Count),
-  remaining: Schema.optionalKey(Count),
-  expires_at: Schema.optionalKey(Instant("When the feature ends; absent: with the license.")),
-  expires_with_license: Schema.optionalKey(
-    Schema.Boolean.annotate({
-      description: "True if expires_at is the end of the license's access, and follows its renewals."
-    })
-  )
-}).annotate({ identifier: "LicenseFeature", description: "A feature that a license has, with its quota." })
-export type LicenseFeature = typeof LicenseFeature.Type
-
-export const LicenseUsageReset = Schema.Struct({
-  feature_id: Schema.optionalKey(Reference),
-  feature_code: Schema.optionalKey(Reference),
-  add_credits: Schema.optionalKey(PositiveCount.annotate({ description: "Raises the maximum." })),
-  max_consumptions: Schema.optionalKey(Count.annotate({ description: "The new quota." })),
-  total_consumptions: Schema.optionalKey(Count.annotate({ description: "The new value of the counter." })),
-  reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets the consumption to 0." }))
-})
-  .annotate({
-    description:
-      "Exactly one of feature_id and feature_code, and at least one change. max_consumptions comes first, then add_credits, then total_consumptions or reset_consumed."
-  })
-  .check(
-    exactlyOne("feature_id", "feature_code"),
-    Schema.makeFilter(
-      ({ feature_id: _, feature_code: __, reset_consumed, ...amounts }) =>
-        reset_consumed === true ||
-        Object.keys(amounts).length > 0 ||
-        "Expected at least one of add_credits, max_consumptions, total_consumptions and reset_consumed: true"
-    ),
-    Schema.makeFilter(
-      ({ total_consumptions, reset_consumed }) =>
-        total_consumptions === undefined ||
-        reset_consumed !== true || {
-          path: ["reset_consumed"],
-          issue: "Expected one of total_consumptions and reset_consumed, not both"
-        }
-    )
-  )
-  .annotate({ identifier: "LicenseUsageResetRequest" })

@@ -11,6 +11,7 @@ import type { DeviceRecord, LeaseRecord } from "./DeviceRecords.ts"
 import type { LicenseStatus } from "./License.ts"
 import type { Limits, OwnLimits } from "./Limits.ts"
 import type { Entitlement } from "./Payloads.ts"
+import type { CountedUsage, KeptCount, LedgerEntry, Quota, ReversalMark, Usage } from "./Usage.ts"
 
 export type { DeviceRecord, LeaseRecord, LeaseStatus } from "./DeviceRecords.ts"
 
@@ -34,8 +35,10 @@ export interface LicenseRecord extends OwnLimits {
   readonly maintenance_expires_at?: number | undefined
   /** The days of a term that begins with the first use; present until then. */
   readonly term_days?: number | undefined
+  /** When a term that began with the first use began. */
+  readonly term_began_at?: number | undefined
   /** What was consumed of features that a policy took away, by feature id: it counts when they return. */
-  readonly kept_counts?: { readonly [featureId: string]: number } | undefined
+  readonly kept_counts?: { readonly [featureId: string]: KeptCount } | undefined
   /** When the holder of the key deactivated devices by their ids: the latest instants that count. */
   readonly self_deactivated_at?: ReadonlyArray<number> | undefined
   /** No slot of a deactivated device is held from this instant on; absent: none ever was. */
@@ -93,13 +96,11 @@ export interface PolicyRecord extends Limits {
   readonly entitlement_counter: number
 }
 
-export interface Assignment {
+export interface Assignment extends Usage, Quota {
   readonly feature_id: string
   readonly feature_code: string
   readonly feature_name: string
   readonly enabled: boolean
-  readonly max_consumptions?: number | undefined
-  readonly total_consumptions: number
   readonly expires_at?: number | undefined
   readonly expires_after_days?: number | undefined // Until the license's term begins.
   readonly expires_with_license?: boolean | undefined // True: it ends with the license's access.
@@ -110,24 +111,6 @@ export interface Assignment {
   readonly metadata: Metadata
   readonly created_at: number
   readonly updated_at: number
-}
-
-/** A row of the usage ledger without the fields that the commit adds: sequence, license, actor, request. */
-export interface LedgerEntry {
-  readonly feature_id: string
-  readonly action: "consume" | "reset" | "top_up" | "set_limit"
-  readonly event_id?: string | undefined
-  readonly amount: number
-  readonly balance_after: number
-  readonly max_after?: number | undefined
-  readonly device_id?: string | undefined
-  /** For a consumption, whose row is also its event: the feature's code may change or disappear later. */
-  readonly feature_code?: string | undefined
-}
-
-export interface CountedUsage {
-  readonly feature_code: string
-  readonly amount: number
 }
 
 export interface FeatureRecord {
@@ -154,6 +137,9 @@ export interface LinkRecord {
   readonly product_id?: string | undefined
   /** The subscription that an order is linked to. */
   readonly subscription_id?: string | undefined
+  /** The current period of a subscription, or of the subscription that an order is linked to. */
+  readonly period_start?: number | undefined
+  readonly period_end?: number | undefined
   /** Of a customer. */
   readonly name?: string | undefined
   readonly email?: string | undefined
@@ -206,6 +192,8 @@ export interface LicenseView {
   assignmentById(featureId: string): Assignment | undefined
   /** Features that have expired and whose expiry is not recorded yet. */
   expiredFeatures(now: number): ReadonlyArray<Assignment>
+  /** Features with a period that has ended and whose end is not recorded yet. */
+  endedPeriods(now: number): ReadonlyArray<Assignment>
   device(binding: BindingName): DeviceRecord | undefined
   deviceById(id: string): DeviceRecord | undefined
   /** The cached devices; all devices, unless the license has very many. */
@@ -229,6 +217,11 @@ export interface LicenseView {
   leaseByToken(tokenHash: string): LeaseRecord | undefined
   /** The consumption that used this event id before. */
   counted(eventId: string): CountedUsage | undefined
+  /**
+   * The newest ledger row of a feature that is the consumption with this event id, its reversal, or a reset of the
+   * feature's count. Available only if the command declares it in `needs`.
+   */
+  reversalMark(featureId: string, eventId: string): ReversalMark | undefined
   version(appVersion: string): VersionRecord
   feature(featureId: string): FeatureRecord | undefined
   link(kind: LinkKind, id: string): LinkRecord | undefined

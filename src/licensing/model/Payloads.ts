@@ -10,9 +10,22 @@ import { LicenseStatus, Limits } from "./License.ts"
 const FeatureEntitlement = Schema.Struct({
   code: Schema.String,
   enabled: Schema.Boolean,
-  quota: Schema.optionalKey(Count.annotate({ description: "The maximum; absent: unlimited." })),
-  consumed: Schema.optionalKey(Count.annotate({ description: "The amount consumed so far." })),
-  remaining: Schema.optionalKey(Count),
+  quota: Schema.optionalKey(
+    Count.annotate({ description: "The maximum, of the current period if there are periods; absent: unlimited." })
+  ),
+  consumed: Schema.optionalKey(
+    Count.annotate({ description: "The amount consumed so far, in the current period if there are periods." })
+  ),
+  remaining: Schema.optionalKey(Count.annotate({ description: "What is left of the quota." })),
+  extra_credits: Schema.optionalKey(
+    Count.annotate({
+      description: "Bought credits that are left. They are used after the quota, and no period ends them."
+    })
+  ),
+  overage: Schema.optionalKey(
+    Count.annotate({ description: "The amount consumed beyond quota and bought credits in the current period." })
+  ),
+  resets_at: Schema.optionalKey(Instant("When the current period ends and the quota begins anew.")),
   expires_at: Schema.optionalKey(Instant("From then on the feature is not included; absent: it ends with the license."))
 }).annotate({ identifier: "FeatureEntitlement" })
 

@@ -3,7 +3,8 @@ import { Schema } from "effect"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 import { LicenseType } from "../../vendor/policies/Policy.ts"
 import { Device } from "../model/Device.ts"
-import { License, LicenseFeature } from "../model/License.ts"
+import { License } from "../model/License.ts"
+import { LicenseFeature } from "../model/LicenseFeature.ts"
 
 const { active_device_count, expires_at, id, license_key_last4, limits, maintenance_expires_at, starts_at, status } =
   License.fields

@@ -1,6 +1,6 @@
 /** Converts events and ledger entries into rows with actor, time and request. */
-import type { EventRow, NewEvent, UsageRow } from "../../ledger/events/EventLog.ts"
-import type { LedgerEntry } from "../model/LicenseRecords.ts"
+import { type Entry, type EventRow, isUsage, type NewEvent, type UsageRow } from "../../ledger/events/EventLog.ts"
+import type { LedgerEntry, ReversalMark } from "../model/Usage.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 
 /** The origin of changes by the clock. */
@@ -32,6 +32,9 @@ export const usageRow = (entry: LedgerEntry, license_id: string, origin: Origin,
   amount: entry.amount,
   balance_after: entry.balance_after,
   max_after: entry.max_after,
+  credits: entry.credits,
+  overage: entry.overage,
+  reverses: entry.reverses,
   device_id: entry.device_id,
   feature_code: entry.feature_code,
   license_id,
@@ -42,3 +45,17 @@ export const usageRow = (entry: LedgerEntry, license_id: string, origin: Origin,
   ip_address: entry.action === "consume" ? origin.ip_address : undefined,
   occurred_at: now
 })
+
+/** The row among pending ones that decides whether a consumption can be taken back: the rule of `LicenseLookups.reversalMark`. */
+export const pendingMark = (
+  entries: ReadonlyArray<Entry>,
+  featureId: string,
+  eventId: string
+): ReversalMark | undefined =>
+  entries.filter(isUsage).findLast((row) => row.feature_id === featureId && isMark(row, eventId))
+
+const isMark = ({ action, event_id, reverses }: UsageRow, eventId: string): boolean =>
+  action === "reset" ||
+  action === "period_reset" ||
+  reverses === eventId ||
+  (action === "consume" && event_id === eventId)

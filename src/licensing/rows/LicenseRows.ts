@@ -5,9 +5,10 @@ import { sha256Hex } from "../../platform/signing/Digest.ts"
 import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import { resettableStatuses } from "../model/DeviceTransitions.ts"
-import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import type { DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import type { Limits } from "../model/Limits.ts"
 import { type CachedDevice, CommittedState } from "../state/CommittedState.ts"
+import { type AssignmentRow, assignmentOf } from "./AssignmentRows.ts"
 import { licenseOf } from "./LicenseTable.ts"
 
 /** `clockLagMillisMax` as an interval of SQL. */
@@ -187,27 +188,9 @@ export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
         })
 })
 
-const assignmentOf = (row: Nullable<Assignment>): Assignment =>
-  withoutNulls<Assignment>({
-    feature_id: row.feature_id,
-    feature_code: row.feature_code,
-    feature_name: row.feature_name,
-    enabled: row.enabled,
-    max_consumptions: row.max_consumptions,
-    total_consumptions: row.total_consumptions,
-    expires_at: row.expires_at,
-    expires_after_days: row.expires_after_days,
-    expires_with_license: row.expires_with_license,
-    expiry_recorded: row.expiry_recorded,
-    from_policy: row.from_policy,
-    metadata: row.metadata,
-    created_at: row.created_at,
-    updated_at: row.updated_at
-  })
-
 export const committedStateOf = (
   row: LoadedLicense,
-  assignments: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
+  assignments: ReadonlyArray<AssignmentRow>,
   devices: ReadonlyArray<DeviceRow & LicenseOwned>,
   leases: ReadonlyArray<Nullable<LeaseRecord> & LicenseOwned>
 ): CommittedState => {

@@ -10,7 +10,7 @@ export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l
   l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
   l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.not_due_before, l.heartbeat_from,
   l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.self_deactivations_per_month,
-  l.term_days, l.kept_counts, l.self_deactivated_at, l.slots_held_until,
+  l.term_days, l.term_began_at, l.kept_counts, l.self_deactivated_at, l.slots_held_until,
   l.revision, l.created_at, l.updated_at`
 
 /** License columns that every commit writes; the others are written only when a command changes one. */
@@ -57,6 +57,7 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
     offline_grace_days: row.offline_grace_days,
     self_deactivations_per_month: row.self_deactivations_per_month,
     term_days: row.term_days,
+    term_began_at: row.term_began_at,
     kept_counts: row.kept_counts,
     self_deactivated_at: row.self_deactivated_at,
     slots_held_until: row.slots_held_until,
@@ -119,7 +120,7 @@ export const updateProfiles = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Lic
       not_due_before = p.not_due_before, heartbeat_from = p.heartbeat_from, max_activations = p.max_activations,
       max_container_instances = p.max_container_instances, max_floating_users = p.max_floating_users,
       max_transfers = p.max_transfers, offline_grace_days = p.offline_grace_days, term_days = p.term_days,
-      kept_counts = p.kept_counts, self_deactivations_per_month = p.self_deactivations_per_month,
+      term_began_at = p.term_began_at, kept_counts = p.kept_counts, self_deactivations_per_month = p.self_deactivations_per_month,
       self_deactivated_at = p.self_deactivated_at, slots_held_until = p.slots_held_until
     FROM unnest(
       ${text("id")}, ${text("policy_id")}, ${text("customer_id")}, ${text("order_id")}, ${text("subscription_id")},
@@ -128,13 +129,13 @@ export const updateProfiles = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Lic
       ${instants("activation_limit_recorded_at")}, ${columns.jsonb(rows.map((row) => row.metadata))},
       ${instants("not_due_before")}, ${instants("heartbeat_from")}, ${integers("max_activations")},
       ${integers("max_container_instances")}, ${integers("max_floating_users")}, ${integers("max_transfers")},
-      ${integers("offline_grace_days")}, ${integers("term_days")},
+      ${integers("offline_grace_days")}, ${integers("term_days")}, ${instants("term_began_at")},
       ${columns.jsonb(rows.map((row) => row.kept_counts ?? null))}, ${integers("self_deactivations_per_month")},
       ${columns.jsonb(rows.map((row) => row.self_deactivated_at ?? null))}, ${instants("slots_held_until")}
     ) AS p (id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4,
       customer_email, customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at,
       metadata, not_due_before, heartbeat_from, max_activations, max_container_instances, max_floating_users,
-      max_transfers, offline_grace_days, term_days, kept_counts, self_deactivations_per_month, self_deactivated_at,
+      max_transfers, offline_grace_days, term_days, term_began_at, kept_counts, self_deactivations_per_month, self_deactivated_at,
       slots_held_until)
     WHERE l.id = p.id`
 }

@@ -22,7 +22,7 @@ export const readTargetPolicies = Effect.fnUntraced(function* (
   if (rows.length === 0) return new Map<string, TargetPolicy>()
   const features = yield* sql<PolicyFeatureRow>`
     SELECT pf.policy_id, pf.feature_id, f.code AS feature_code, f.name AS feature_name, pf.enabled, pf.max_consumptions,
-      pf.expires_after_days, pf.expires_with_license, pf.metadata
+      pf.expires_after_days, pf.expires_with_license, pf.reset_period, pf.reset_anchor, pf.rollover_max, pf.overage_max, pf.metadata
     FROM policy_features pf JOIN features f ON f.id = pf.feature_id
     WHERE pf.policy_id = ANY(${columns.text(rows.map((row) => row.policy_id))}) ORDER BY f.code`
   const featuresOf = Map.groupBy(features, (feature) => feature.policy_id)

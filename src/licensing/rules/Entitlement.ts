@@ -21,6 +21,7 @@ import type {
 } from "../model/Payloads.ts"
 import { shownOf } from "./Licensee.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
+import { quotaOf, quotaUsed } from "./Quota.ts"
 
 const minuteMillis = 60_000
 
@@ -93,8 +94,21 @@ const nextFeatureEndsAt = (view: LicenseView, now: number): number => {
   return next
 }
 
-const usageOf = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
-  quota === undefined ? undefined : { quota, consumed, remaining: Math.max(0, quota - consumed) }
+const usageOf = (assignment: Assignment) => {
+  const { extra_credits, overage, overage_max, reset_period, resets_at, total_consumptions: consumed } = assignment
+  const quota = quotaOf(assignment)
+  if (quota === undefined) return undefined
+  const usage = { quota, consumed, remaining: Math.max(0, quota - quotaUsed(assignment)) }
+  // Most quotas have none of these.
+  if (reset_period === undefined && extra_credits === undefined && overage_max === undefined && overage === undefined)
+    return usage
+  return {
+    ...usage,
+    ...(reset_period === undefined && extra_credits === undefined ? undefined : { extra_credits: extra_credits ?? 0 }),
+    ...(overage_max === undefined && overage === undefined ? undefined : { overage: overage ?? 0 }),
+    ...(resets_at === undefined ? undefined : { resets_at: formatTimestamp(resets_at) })
+  }
+}
 
 /** The minimum number of features in a cached list. Shorter lists are not worth the memory. */
 const cachedFeaturesMin = 16
@@ -123,7 +137,13 @@ export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assig
 const isListedAlike = (before: Assignment | undefined, after: Assignment): boolean =>
   endsAlike(before, after) &&
   before?.total_consumptions === after.total_consumptions &&
-  before.max_consumptions === after.max_consumptions
+  before.max_consumptions === after.max_consumptions &&
+  before.extra_credits === after.extra_credits &&
+  before.overage === after.overage &&
+  before.overage_max === after.overage_max &&
+  before.reset_period === after.reset_period &&
+  before.resets_at === after.resets_at &&
+  before.rolled_over === after.rolled_over
 
 const endsAlike = (before: Assignment | undefined, after: Assignment): boolean =>
   before?.feature_id === after.feature_id &&

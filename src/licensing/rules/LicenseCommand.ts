@@ -33,6 +33,8 @@ export interface Needs {
   readonly deviceId?: string
   /** A consumption that may be counted already. */
   readonly eventId?: string
+  /** A consumption to take back, looked up with its ledger row. */
+  readonly reverses?: { readonly eventId: string; readonly featureCode: string }
   readonly leaseToken?: string
   readonly featureId?: string
   readonly policyId?: string
@@ -48,6 +50,7 @@ export interface Needs {
   readonly resettable?: boolean | undefined
   readonly owner?: boolean
   readonly ownOrder?: boolean
+  readonly ownSubscription?: boolean
   readonly links?: { readonly [K in LinkKind]?: string | undefined }
 }
 

@@ -19,7 +19,8 @@ import {
   type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
-import { deviceExpiredEvent, featureExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
+import { deviceExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
+import { settleFeatures } from "./FeatureSettling.ts"
 import { accept, licenseEvent, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
 import { renewable } from "./Terms.ts"
 
@@ -87,27 +88,24 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const lapsed = view.lapsed(now)
   const silent = view.overdue(now)
   const accessEnded = status === "expired" && view.liveLeaseCount > 0
-  const expired = view.expiredFeatures(now)
-  if (!statusChanged && !accessEnded && lapsed.length === 0 && silent.length === 0 && expired.length === 0)
+  const features = settleFeatures(view, recordsExpiries(license), now)
+  if (!statusChanged && !accessEnded && lapsed.length === 0 && silent.length === 0 && features === undefined)
     return undefined
   const passedStatuses = statusesPassed(license, policy, now)
-  const ended = recordsExpiries(license) ? expired : []
   const seats = settleLeases(view, lapsed, accessEnded, now)
   const overdue = settleDevices(view, silent, seats.leases, now)
   return {
     license: {
       ...(statusChanged ? { status } : undefined),
-      entitlement_counter: license.entitlement_counter + passedStatuses.length + ended.length,
+      entitlement_counter: license.entitlement_counter + passedStatuses.length + (features?.expiries ?? 0),
       active_device_count: license.active_device_count - overdue.devices.length
     },
     devices: [...overdue.devices, ...seats.devices],
     leases: seats.leases,
-    ...(expired.length === 0
-      ? undefined
-      : { assignments: expired.map((assignment) => ({ ...assignment, expiry_recorded: true })) }),
+    ...(features === undefined ? undefined : { assignments: features.assignments, ledger: features.ledger }),
     events: [
       ...statusEvents(license.id, passedStatuses),
-      ...ended.map((assignment) => featureExpiredEvent(license.id, assignment)),
+      ...(features?.events ?? []),
       ...overdue.events,
       ...seats.events
     ]

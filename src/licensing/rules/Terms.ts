@@ -8,6 +8,7 @@ import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import type { Assignment, LicenseRecord, LicenseView, PolicyRecord } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
 import { licenseEvent, type Refused, reject } from "./LicenseCommand.ts"
+import { beginPeriods, periodsWait } from "./UsagePeriods.ts"
 
 /** The dates of a license, and the days of a term that begins with its first use. */
 export type Terms = Pick<LicenseRecord, "starts_at" | "expires_at" | "maintenance_expires_at" | "term_days">
@@ -85,7 +86,7 @@ interface BegunFeature {
   readonly after: Assignment
 }
 
-/** The features with pending days, after the term begins at this instant. */
+/** The features with pending days or periods, after the term begins at this instant. */
 export const begunFeatures = (
   { assignments }: Pick<LicenseView, "assignments">,
   begins: number,
@@ -94,10 +95,19 @@ export const begunFeatures = (
   assignments.flatMap((before) => {
     const { expires_after_days, expires_at } = before
     // A node of the previous version may have set an expiry and kept the days.
-    if (expires_after_days === undefined || expires_at !== undefined) return []
-    const ends = begins + expires_after_days * dayMillis
-    return [{ before, after: { ...before, expires_at: ends, expires_after_days: undefined, updated_at: now } }]
+    const isPending = expires_after_days !== undefined && expires_at === undefined
+    const isWaiting = periodsWait(before)
+    if (!isPending && !isWaiting) return []
+    const ends = isPending
+      ? { expires_at: begins + expires_after_days * dayMillis, expires_after_days: undefined }
+      : undefined
+    const after = { ...before, ...ends, updated_at: now }
+    return [{ before, after: isWaiting ? beginPeriods(after, begins, now) : after }]
   })
+
+/** A license whose pending term begins. */
+export const termBegun = (license: Terms, begins: number | undefined) =>
+  license.term_days === undefined || hasEnd(license) || begins === undefined ? undefined : { term_began_at: begins }
 
 /** The changes of these features, for the event of the command that began the term. */
 export const changesOfBegun = (features: ReadonlyArray<BegunFeature>): ReturnType<typeof changeOfFeature> =>
@@ -116,7 +126,7 @@ export const pendingTermEndsAt = ({ license, policy }: LicenseView, now: number)
 
 /** The changes of a license whose pending term begins. */
 export interface BegunTerm {
-  readonly license: Partial<Ends & Pick<LicenseRecord, "term_days" | "updated_at">>
+  readonly license: Partial<Ends & Pick<LicenseRecord, "term_days" | "term_began_at" | "updated_at">>
   readonly assignments: ReadonlyArray<Assignment>
   readonly event: NewEvent
 }
@@ -131,7 +141,10 @@ export const beginTerm = (view: LicenseView, now: number): BegunTerm | undefined
   if (ends === undefined && features.length === 0) return undefined
   const field = endField(view.policy)
   return {
-    license: { ...(ends === undefined ? undefined : { [field]: ends, term_days: undefined }), updated_at: now },
+    license: {
+      ...(ends === undefined ? undefined : { [field]: ends, term_days: undefined, term_began_at: now }),
+      updated_at: now
+    },
     assignments: features.map(({ after }) => after),
     event: licenseEvent("license.updated", view.license.id, {
       changes: {

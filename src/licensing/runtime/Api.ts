@@ -127,13 +127,15 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
         "FEATURE_DISABLED",
         "FEATURE_EXPIRED",
         "USAGE_LIMIT_EXCEEDED",
+        "REVERSAL_NOT_POSSIBLE",
         "EVENT_ID_CONFLICT"
       )
     }).annotateMerge(
       operation({
         id: "consumeLicense",
         summary: "Count metered usage",
-        description: "Counts the whole amount or nothing. The same event_id is counted once."
+        description:
+          "Counts the whole amount or nothing. The same event_id is counted once. With reverses, takes an earlier consumption back."
       })
     ),
     HttpApiEndpoint.post("deactivate", "/license/deactivate", {

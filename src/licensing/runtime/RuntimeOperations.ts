@@ -67,10 +67,10 @@ export const makeOperations = Effect.gen(function* () {
     consume: {
       rule: consume,
       commandOf: (credential: Credential, request: ConsumeRequest, context: RequestContext) => {
-        const { feature_code, event_id, amount = 1 } = request
+        const { feature_code, event_id, amount = 1, reverses } = request
         noteCall(context, { featureCode: feature_code })
         return withBinding(credential, request, context, (command) =>
-          Effect.succeed({ ...command, feature_code, event_id, amount })
+          Effect.succeed({ ...command, feature_code, event_id, amount, reverses })
         )
       }
     },

@@ -95,8 +95,25 @@ export const ConsumeRequest = Schema.Struct({
   event_id: Text(255).check(isMinCharacters(1)).annotate({
     description: "The caller's id of this use. The same id is counted once per license, without a time limit."
   }),
-  amount: Schema.optionalKey(PositiveCount.annotate({ description: "The amount used; 1 by default.", default: 1 }))
-}).annotate({ identifier: "ConsumeRequest" })
+  amount: Schema.optionalKey(PositiveCount.annotate({ description: "The amount used; 1 by default.", default: 1 })),
+  reverses: Schema.optionalKey(
+    Text(255).check(isMinCharacters(1)).annotate({
+      description:
+        "The event_id of a consumption to take back as a whole, in the period in which it was consumed. Without amount."
+    })
+  )
+})
+  .check(
+    Schema.makeFilter(
+      ({ amount, reverses }) =>
+        amount === undefined ||
+        reverses === undefined || {
+          path: ["amount"],
+          issue: "Expected no amount: a reversal takes back the whole consumption"
+        }
+    )
+  )
+  .annotate({ identifier: "ConsumeRequest" })
 export type ConsumeRequest = typeof ConsumeRequest.Type
 
 export type MachineRequest = TrialRequest["binding"]

@@ -17,6 +17,7 @@ import type {
 } from "../model/LicenseRecords.ts"
 import { type Limits, limitsOf } from "../model/Limits.ts"
 import { accessEndsAt } from "../rules/Lifecycle.ts"
+import { endedPeriods, firstPeriodEnd } from "../rules/UsagePeriods.ts"
 import { DueIndex } from "./DueIndex.ts"
 import { LiveLeases } from "./LiveLeases.ts"
 
@@ -61,6 +62,8 @@ export class CommittedState {
   private assignmentArray: ReadonlyArray<Assignment> | undefined
   /** No unrecorded expiry of a feature is before this instant. */
   expiriesFrom: number
+  /** No unrecorded end of a period is before this instant. */
+  periodsFrom: number
   /** Views derived from the current assignments. */
   cachedViews: CachedViews = {}
   readonly devices = new Map<string, DeviceRecord>()
@@ -102,6 +105,7 @@ export class CommittedState {
     this.catalogRevision = loaded.catalogRevision
     this.assignments = sortedByCode(loaded.assignments)
     this.expiriesFrom = firstExpiryDueAt(loaded.assignments)
+    this.periodsFrom = firstPeriodEnd(loaded.assignments)
     this.leases = new LiveLeases(loaded.leases, loaded.devicesComplete)
     this.lapsingFrom = loaded.lapsingFrom
     // The closure captures only the policy: capturing `loaded` would keep the loaded rows in memory.
@@ -125,6 +129,13 @@ export class CommittedState {
     // An edit has moved or removed the expiry at this instant.
     if (expired.length === 0) this.expiriesFrom = firstExpiryDueAt(this.assignmentList)
     return expired
+  }
+
+  endedPeriods(now: number): ReadonlyArray<Assignment> {
+    if (now < this.periodsFrom) return []
+    const ended = endedPeriods(this.assignmentList, now)
+    if (ended.length === 0) this.periodsFrom = firstPeriodEnd(this.assignmentList)
+    return ended
   }
 
   /** Whether the state was read at these revisions. */
@@ -208,6 +219,7 @@ export class CommittedState {
     this.cachedViews = changes.cachedViews ?? {}
     const changed = Array.from(changes.changedAssignments.values())
     this.expiriesFrom = Math.min(this.expiriesFrom, firstExpiryDueAt(changed))
+    this.periodsFrom = Math.min(this.periodsFrom, firstPeriodEnd(changed))
     // Most commands only change counts: sorting 200 assignments again took as long as the rest of a consumption.
     if (changes.removedAssignments.size === 0 && changed.every((row) => this.hasSamePosition(row)))
       for (const row of changed) this.assignments.set(row.feature_code, row)
@@ -238,7 +250,26 @@ export class CommittedState {
 export const isActiveContainer = ({ binding_kind, holds_slot, status }: DeviceRecord): boolean =>
   binding_kind === "container" && holds_slot && status === "active"
 
-export const sortedByCode = (assignments: ReadonlyArray<Assignment>): Map<string, Assignment> =>
+/** The assignments with pending changes, sorted by feature code. */
+export const mergedAssignments = (
+  { assignments }: CommittedState,
+  changed: ReadonlyMap<string, Assignment>,
+  removed: ReadonlySet<string>
+): ReadonlyArray<Assignment> => {
+  const merged: Array<Assignment> = []
+  let replaced = 0
+  for (const committed of assignments.values()) {
+    const after = changed.get(committed.feature_id)
+    if (after !== undefined) replaced++
+    if (!removed.has(committed.feature_id)) merged.push(after ?? committed)
+  }
+  if (replaced === changed.size) return merged
+  const mergedIds = new Set(merged.map((assignment) => assignment.feature_id))
+  const added = Array.from(changed.values()).filter(({ feature_id }) => !mergedIds.has(feature_id))
+  return Array.from(sortedByCode([...merged, ...added]).values())
+}
+
+const sortedByCode = (assignments: ReadonlyArray<Assignment>): Map<string, Assignment> =>
   new Map(
     assignments
       .toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1))

@@ -5,7 +5,7 @@ import type { Metadata } from "../../contract/api/Metadata.ts"
 import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { type NullableRow, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
-import { recipientOf } from "../model/MailRecipient.ts"
+import { recipientOf } from "../changes/MailRecipient.ts"
 import { dueDays, type Reminded } from "./Reminders.ts"
 
 export interface MailedNotice extends Reminded {

@@ -1,7 +1,7 @@
 /** Shared by the sweeps: locking licenses, writing in batches, and recording changes by the clock. */
 import { Clock, Effect, Option } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
-import { EventLog, type EventRow, type NewEvent } from "../../ledger/events/EventLog.ts"
+import { EventLog, type EventRow, type NewEvent, type UsageRow } from "../../ledger/events/EventLog.ts"
 import { Mail } from "../../ledger/mail/Mail.ts"
 import { insertMails, type MailRow } from "../../ledger/mail/MailRows.ts"
 import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
@@ -64,6 +64,8 @@ export interface SweepTask<Row> {
   readonly eventsOf: (row: Row, now: number) => ReadonlyArray<NewEvent>
   /** The mails about due rows, queued with their events. */
   readonly mailsOf?: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<ReadonlyArray<NewMail>, SqlError.SqlError>
+  /** Rows of the usage ledger, written before the events. */
+  readonly ledgerOf?: (row: Row, now: number) => ReadonlyArray<UsageRow>
 }
 
 /**
@@ -78,14 +80,15 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
 
   const mail = yield* Mail
 
-  return <Row>({ select, isDue, write, eventsOf, mailsOf }: SweepTask<Row>) => {
+  return <Row>({ select, isDue, write, eventsOf, ledgerOf, mailsOf }: SweepTask<Row>) => {
     const mailRows = (rows: ReadonlyArray<Row>, now: number) =>
       mailsOf === undefined || !mail.isOn ? noMails : Effect.flatMap(mailsOf(rows, now), mail.rowsOf)
     const throttle = makeThrottle(restPerWork)
     const decide = (rows: ReadonlyArray<Row>, now: number) => {
       const due = rows.filter((row) => isDue(row, now))
       const events = due.flatMap((row) => eventsOf(row, now))
-      return { due, events: clockEvents(events, now) }
+      const ledger = ledgerOf === undefined ? [] : due.flatMap((row) => ledgerOf(row, now))
+      return { due, entries: [...ledger, ...clockEvents(events, now)] }
     }
 
     /** The number of written licenses; None if another node is running the sweep. */
@@ -95,21 +98,21 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
     )(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const { due, events } = decide(yield* select(now, batchSize, true), now)
+        const { due, entries } = decide(yield* select(now, batchSize, true), now)
         if (due.length > 0) yield* write(due, now)
         const mails = yield* mailRows(due, now)
         if (mails.length > 0) yield* insertMails(sql, mails)
-        yield* appendRows(events)
+        yield* appendRows(entries)
         return due.length
       })
     )
 
     const runUnlocked = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
       const now = yield* Clock.currentTimeMillis
-      const { due, events } = decide(rows, now)
+      const { due, entries } = decide(rows, now)
       if (due.length === 0) return 0
       let queued = false
-      const append = Effect.map(appendAtOnce(events), (appended) => {
+      const append = Effect.map(appendAtOnce(entries), (appended) => {
         queued = appended.queued
       })
       const mails = yield* mailRows(due, now)

@@ -16,6 +16,7 @@ import { constraints, decodeRows, patched, transaction } from "../../platform/po
 import { Products, productNotFound } from "../products/Products.ts"
 import { editOf, eventsOf, type FilteredBy, listOfProduct, recordsIn } from "../Records.ts"
 import { refuseErasing } from "./ErasingCustomer.ts"
+import { movePeriods } from "./QuotaPeriods.ts"
 import {
   Subscription,
   type SubscriptionCreate,
@@ -143,6 +144,7 @@ export class Subscriptions extends Context.Service<
             refuseErasing,
             constrained(subscription)
           )
+          if (hasMoved(before, subscription)) yield* movePeriods(sql, subscription, now)
         })
       }, inTransaction)
 
@@ -150,6 +152,9 @@ export class Subscriptions extends Context.Service<
     })
   )
 }
+
+const hasMoved = (before: Subscription, after: Subscription): boolean =>
+  before.current_period_start !== after.current_period_start || before.current_period_end !== after.current_period_end
 
 const isOlder = ({ observed_at }: typeof SubscriptionUpdate.Type, before: Subscription): boolean =>
   observed_at != null && before.observed_at !== undefined && observed_at < before.observed_at

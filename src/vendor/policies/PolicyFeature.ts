@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Count, Int32 } from "../../contract/api/Int64.ts"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { allowanceFields } from "./ResetPeriod.ts"
 
 /** Limits how many rows the creation of a license writes. */
 export const policyFeaturesMax = 200
@@ -15,15 +16,25 @@ const ExpiresWithLicense = Schema.Boolean.annotate({
   description: "Whether the feature ends when the license's access ends, and continues with each renewal; absent = no."
 })
 
+const allowance = {
+  reset_period: Schema.optionalKey(allowanceFields.reset_period),
+  reset_anchor: Schema.optionalKey(allowanceFields.reset_anchor),
+  rollover_max: Schema.optionalKey(allowanceFields.rollover_max),
+  overage_max: Schema.optionalKey(allowanceFields.overage_max)
+}
+
 export const PolicyFeature = Schema.Struct({
   policy_id: Schema.String,
   feature_id: Schema.String,
   feature_code: Schema.String,
   feature_name: Schema.String,
   enabled: Schema.Boolean,
-  max_consumptions: Schema.optionalKey(Count),
+  max_consumptions: Schema.optionalKey(
+    Count.annotate({ description: "The quota, of each period if there are periods; absent: unlimited." })
+  ),
   expires_after_days: Schema.optionalKey(ExpiresAfterDays),
   expires_with_license: Schema.optionalKey(ExpiresWithLicense),
+  ...allowance,
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
@@ -40,6 +51,7 @@ export const PolicyFeatureSet = Schema.Struct({
   max_consumptions: Schema.optionalKey(Count.annotate({ description: "Absent = unlimited." })),
   expires_after_days: Schema.optionalKey(ExpiresAfterDays),
   expires_with_license: Schema.optionalKey(ExpiresWithLicense),
+  ...allowance,
   metadata: Schema.optionalKey(Metadata)
 })
   .check(

@@ -12,6 +12,7 @@ import { instant, int8, json } from "../../platform/postgres/driver/Parameters.t
 import { nextRevision } from "../../platform/postgres/queries/Revision.ts"
 import { after, constraints, decodeRows, transaction } from "../../platform/postgres/queries/Sql.ts"
 import { PolicyFeature, type PolicyFeatureSet, policyFeaturesMax } from "./PolicyFeature.ts"
+import { allowanceFault, allowanceNames } from "./ResetPeriod.ts"
 
 const decodeFeatures = decodeRows(PolicyFeature)
 
@@ -88,6 +89,8 @@ export class PolicyFeatures extends Context.Service<
           SELECT product_id, code, name FROM features WHERE id = ${featureId} FOR KEY SHARE`
         if (feature === undefined) return yield* unknownFeature(featureId)
         if (feature.product_id !== product_id) return yield* foreignFeature
+        const fault = allowanceFault(input)
+        if (fault !== undefined) return yield* refuse("VALIDATION_ERROR", fault.message, fault.field)
         const now = yield* Clock.currentTimeMillis
         const changed: PolicyFeature = {
           policy_id: policyId,
@@ -104,14 +107,18 @@ export class PolicyFeatures extends Context.Service<
         if (entry === undefined) yield* refuseFull(policyId)
         else if (Object.keys(changesOf(entry, changed, settable)).length === 0) return entry
         yield* sql`
-          INSERT INTO policy_features (policy_id, feature_id, enabled, max_consumptions, expires_after_days,
-            expires_with_license, metadata, created_at, updated_at)
+          INSERT INTO policy_features (policy_id, feature_id, enabled, max_consumptions, expires_after_days, expires_with_license, reset_period,
+            reset_anchor, rollover_max, overage_max, metadata, created_at, updated_at)
           VALUES (${policyId}, ${featureId}, ${changed.enabled}, ${int8(changed.max_consumptions ?? null)},
-            ${changed.expires_after_days ?? null}, ${changed.expires_with_license ?? null}, ${json(changed.metadata)},
+            ${changed.expires_after_days ?? null}, ${changed.expires_with_license ?? null}, ${changed.reset_period ?? null}, ${changed.reset_anchor ?? null},
+            ${int8(changed.rollover_max ?? null)}, ${int8(changed.overage_max ?? null)}, ${json(changed.metadata)},
             ${instant(changed.created_at)}, ${instant(now)})
           ON CONFLICT (policy_id, feature_id) DO UPDATE SET enabled = excluded.enabled,
             max_consumptions = excluded.max_consumptions, expires_after_days = excluded.expires_after_days,
-            expires_with_license = excluded.expires_with_license, metadata = excluded.metadata, updated_at = excluded.updated_at`.pipe(
+            expires_with_license = excluded.expires_with_license,
+            reset_period = excluded.reset_period, reset_anchor = excluded.reset_anchor,
+            rollover_max = excluded.rollover_max, overage_max = excluded.overage_max,
+            metadata = excluded.metadata, updated_at = excluded.updated_at`.pipe(
           constraints({ policy_features_feature_id_fkey: () => unknownFeature(featureId) })
         )
         yield* record(policyId, feature.code, { old: entry, new: changed }, now)
@@ -148,9 +155,16 @@ export class PolicyFeatures extends Context.Service<
 }
 
 const columns = `pf.policy_id, pf.feature_id, f.code AS feature_code, f.name AS feature_name, pf.enabled, pf.max_consumptions,
-  pf.expires_after_days, pf.expires_with_license, pf.metadata, pf.created_at, pf.updated_at`
+  pf.expires_after_days, pf.expires_with_license, pf.reset_period, pf.reset_anchor, pf.rollover_max, pf.overage_max, pf.metadata, pf.created_at, pf.updated_at`
 
-const settable = ["enabled", "max_consumptions", "expires_after_days", "expires_with_license", "metadata"] as const
+const settable = [
+  "enabled",
+  "max_consumptions",
+  "expires_after_days",
+  "expires_with_license",
+  ...allowanceNames,
+  "metadata"
+] as const
 
 const shown = (entry: PolicyFeature | undefined) =>
   entry === undefined

@@ -72,13 +72,14 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
         }
       })
       const key = { customer_id: customer.id, subscription_id: subscription.id, feature_code: "exports" }
-      const usage = { reset: 0, topped_up: 0, licenses: 1 }
+      const none = { reversed: 0, reset: 0, topped_up: 0, credits_used: 0, overage: 0 }
+      const usage = { ...none, licenses: 1 }
       // The clocks of this zone go forward on the 29th: that day begins one hour, and ends two hours, before UTC's.
       assert.deepStrictEqual(rows, [
         { bucket_start: Date.UTC(2026, 2, 27, 23), ...key, consumed: 1, consumptions: 1, ...usage },
         { bucket_start: Date.UTC(2026, 2, 28, 23), ...key, consumed: 110, consumptions: 2, ...usage }
       ])
-      assert.deepStrictEqual(totals, { consumed: 111, consumptions: 3, reset: 0, topped_up: 0 })
+      assert.deepStrictEqual(totals, { consumed: 111, consumptions: 3, ...none })
       yield* advance(1)
     })
   )

@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { type AssignCommand, assign, unassign } from "../../../src/licensing/changes/Assignments.ts"
-import { LicenseFeature } from "../../../src/licensing/model/License.ts"
+import { LicenseFeature } from "../../../src/licensing/model/LicenseFeature.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
 import { allowed, perform, refusedWith } from "../../support/rules/LicenseRules.ts"
-import { assignmentOf, day, featureOf, noon, type Rows, rowsOf } from "../../support/rules/Licenses.ts"
+import { assignmentOf, day, featureOf, noon, present, type Rows, rowsOf } from "../../support/rules/Licenses.ts"
 
 const id = "feat_api"
 const features = [featureOf("api"), featureOf("foreign", { product_id: "prod_2" })]
@@ -29,7 +29,7 @@ describe("assign", () => {
       expires_at: undefined,
       ...noOtherEnd
     }
-    assert.deepStrictEqual(after.assignments, [assignment])
+    assert.deepStrictEqual(after.assignments.map(present), [present(assignment)])
     assert.deepStrictEqual(reply, {
       license_id: "lic_1",
       feature_id: id,
@@ -59,7 +59,7 @@ describe("assign", () => {
 
   it("keeps what the request does not name", () => {
     const { after, changes } = allowed(start, assign, { feature_id: id, enabled: false })
-    assert.deepStrictEqual(after.assignments, [{ ...known, enabled: false, updated_at: noon }])
+    assert.deepStrictEqual(after.assignments.map(present), [present({ ...known, enabled: false, updated_at: noon })])
     assert.deepStrictEqual(changes.events?.[0]?.metadata["changes"], { enabled: { old: true, new: false } })
   })
 
@@ -69,8 +69,8 @@ describe("assign", () => {
       max_consumptions: null,
       expires_at: null
     })
-    assert.deepStrictEqual(after.assignments, [
-      { ...known, max_consumptions: undefined, expires_at: undefined, updated_at: noon }
+    assert.deepStrictEqual(after.assignments.map(present), [
+      present({ ...known, max_consumptions: undefined, expires_at: undefined, updated_at: noon })
     ])
     assert.deepStrictEqual(changes.events?.[0]?.metadata["changes"], {
       max_consumptions: { old: 10, new: null },

@@ -24,16 +24,16 @@ const binding =
 
 /** If one of these changes, raise `wireVersion`, and write the new shape and version here. */
 const shapes = {
-  version: 4,
+  version: 5,
   fromOwner:
-    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string issued_at:string license_id:string max:number nonce:string product_id:string quota:number remaining:number retry_after_seconds:number starts_at:string status:string used:number} isRecorded:boolean message:string}] [number string]] version:number waitsForLock:boolean}",
+    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string extra_credits:number issued_at:string license_id:string max:number nonce:string overage:number product_id:string quota:number remaining:number resets_at:string retry_after_seconds:number starts_at:string status:string used:number} isRecorded:boolean message:string}] [number string]] version:number waitsForLock:boolean}",
   toOwner:
     "{commands:[[number string string null string string string {traceparent:string tracestate:string}]] epoch:string}",
   commands: {
     activate: `{${binding} keyHash:string newDeviceId:string productCode:string}`,
     validate: `{${binding} keyHash:string productCode:string}`,
     check: `{${binding} keyHash:string productCode:string}`,
-    consume: `{amount:number ${binding} event_id:string feature_code:string keyHash:string productCode:string}`,
+    consume: `{amount:number ${binding} event_id:string feature_code:string keyHash:string productCode:string reverses:string}`,
     deactivate: `{${binding} keyHash:string productCode:string}`,
     checkout: `{${binding} keyHash:string leaseToken:string newDeviceId:string newLeaseId:string productCode:string tokenHash:string}`,
     heartbeat: "{keyHash:string productCode:string tokenHash:string}",
@@ -69,6 +69,7 @@ const request: Required<ConsumeRequest & LeaseRequest> = {
   feature_code: "f",
   event_id: "e",
   amount: 1,
+  reverses: "e",
   lease_token: "l"
 }
 const span: Required<HandedSpan> = { traceparent: "t", tracestate: "s" }
@@ -85,6 +86,9 @@ const facts: Required<RefusalFacts> = {
   quota: 1,
   consumed: 1,
   remaining: 1,
+  extra_credits: 1,
+  overage: 1,
+  resets_at: "r",
   max: 1,
   used: 1,
   retry_after_seconds: 1

@@ -40,6 +40,7 @@ const prefetchedOf = ({ ledger, features, leases, versions, links, otherResettab
   ),
   features: new Map(features.map((feature) => [feature.id, feature])),
   versions: new Map(Object.entries(versions)),
+  marks: new Map(),
   endedLeases: new Map(
     leases.filter(({ status }) => status !== "live").map((lease) => [lease.token_hash, lease] as const)
   ),

@@ -43,6 +43,7 @@ const nothing: Prefetched = {
   counted: new Map(),
   features: new Map(),
   versions: undefined,
+  marks: new Map(),
   endedLeases: new Map(),
   policies: new Map(),
   links: [],

@@ -11,6 +11,7 @@ import { ExpirySweep } from "../../../src/licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "../../../src/licensing/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../../src/licensing/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../../src/licensing/sweeps/LeaseSweep.ts"
+import { PeriodSweep } from "../../../src/licensing/sweeps/PeriodSweep.ts"
 import { noon } from "../rules/Licenses.ts"
 import { mailOff } from "./MailOff.ts"
 
@@ -34,6 +35,7 @@ export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) =
 const layerSweeps = Layer.mergeAll(
   ExpirySweep.layer,
   FeatureExpirySweep.layer,
+  PeriodSweep.layer,
   LeaseSweep.layer,
   HeartbeatSweep.layer
 ).pipe(Layer.provide([EventLog.layer, mailOff]))
@@ -42,6 +44,7 @@ const layerSweeps = Layer.mergeAll(
 export const makeSweeps = Effect.map(Layer.build(Layer.fresh(layerSweeps)), (node) => ({
   expiry: Context.get(node, ExpirySweep).pass,
   feature: Context.get(node, FeatureExpirySweep).pass,
+  period: Context.get(node, PeriodSweep).pass,
   lease: Context.get(node, LeaseSweep).pass,
   heartbeat: Context.get(node, HeartbeatSweep).pass
 }))

@@ -8,12 +8,12 @@ import type {
   Assignment,
   DeviceRecord,
   LeaseRecord,
-  LedgerEntry,
   LicenseRecord,
   LinkRecord,
   PolicyRecord,
   TargetPolicy
 } from "../../../src/licensing/model/LicenseRecords.ts"
+import type { LedgerEntry } from "../../../src/licensing/model/Usage.ts"
 import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import {
   assignmentOf,

@@ -9,6 +9,7 @@ import type { Changes, LicenseView } from "../../../src/licensing/model/LicenseR
 import { limitsOf } from "../../../src/licensing/model/Limits.ts"
 import type { Refused, Rule } from "../../../src/licensing/rules/LicenseCommand.ts"
 import { isOverdue, settle } from "../../../src/licensing/rules/Lifecycle.ts"
+import { endedPeriods } from "../../../src/licensing/rules/UsagePeriods.ts"
 import { isActiveContainer } from "../../../src/licensing/state/CommittedState.ts"
 import { frozen, noon, productCode, type Rows } from "./Licenses.ts"
 import { messageFault } from "./PlainWords.ts"
@@ -25,6 +26,16 @@ export const viewOf = (rows: Rows): LicenseView =>
     assignments: rows.assignments.toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1)),
     assignmentByCode: (code) => rows.assignments.find(({ feature_code }) => feature_code === code),
     expiredFeatures: (now) => expiredFeatures(rows.assignments, now),
+    endedPeriods: (now) => endedPeriods(rows.assignments, now),
+    reversalMark: (featureId, eventId) =>
+      rows.ledger.findLast(
+        ({ action, event_id, feature_id, reverses }) =>
+          feature_id === featureId &&
+          (action === "reset" ||
+            action === "period_reset" ||
+            reverses === eventId ||
+            (action === "consume" && event_id === eventId))
+      ),
     assignmentById: (id) => rows.assignments.find(({ feature_id }) => feature_id === id),
     device: ({ kind, key }) =>
       rows.devices.find(({ binding_kind, binding_key }) => binding_kind === kind && binding_key === key),

@@ -10,12 +10,12 @@ import type {
   DeviceRecord,
   FeatureRecord,
   LeaseRecord,
-  LedgerEntry,
   LicenseRecord,
   LinkRecord,
   PolicyRecord,
   TargetPolicy
 } from "../../../src/licensing/model/LicenseRecords.ts"
+import type { LedgerEntry } from "../../../src/licensing/model/Usage.ts"
 import type { ActivateCommand } from "../../../src/licensing/rules/Activation.ts"
 import type { RuntimeCommand } from "../../../src/licensing/rules/Admission.ts"
 import { redacted, sha256Hex } from "../../../src/platform/signing/Digest.ts"
@@ -64,6 +64,10 @@ export const frozen = <A>(value: A): A => {
   deepFreeze(value)
   return value
 }
+
+/** A record without fields that are undefined, which mean the same as absent ones. */
+export const present = <A extends object>(record: A): A =>
+  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as A
 
 export const keyHash = sha256Hex("LK-the-key-of-these-tests")
 

@@ -1,7 +1,8 @@
 /** The features of a license and their quotas. */
 import { Exit } from "effect"
 import type { ReactNode } from "react"
-import type { License, LicenseFeature } from "../../../licensing/model/License.ts"
+import type { License } from "../../../licensing/model/License.ts"
+import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
 import { Meter } from "../look/Meter.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { Empty } from "../parts/Empty.tsx"

@@ -104,7 +104,11 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
   ),
   USAGE_LIMIT_EXCEEDED: entry(
     "The amount does not fit into what is left of the feature's quota. Nothing was counted.",
-    "Use at most `remaining`, or add credits with a usage reset."
+    "Use at most what the message says, wait until `resets_at` if there is one, or add credits with a usage reset."
+  ),
+  REVERSAL_NOT_POSSIBLE: entry(
+    "The current period has no such consumption, or it was taken back before. Nothing was changed.",
+    "Give the event_id of a consumption of this feature in the current period."
   ),
   FEATURE_NOT_ENTITLED: entry("The feature is not assigned to the license.", "Assign it, or switch the feature off."),
   FEATURE_DISABLED: entry("The assignment of the feature is disabled.", "Enable it, or switch the feature off."),

@@ -28,12 +28,23 @@ export type LedgerRow = readonly [
   actor_type: string,
   actor_id: string,
   request_id: string,
-  actor_name: string | null
+  actor_name: string | null,
+  credits: number | null,
+  overage: number | null,
+  reverses: string | null
 ]
 
 export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<keyof UsageLedgerRow>
 
-export const ledgerNumbers = ["sequence", "amount", "balance_before", "balance_after", "max_after"] as const
+export const ledgerNumbers = [
+  "sequence",
+  "amount",
+  "balance_before",
+  "balance_after",
+  "max_after",
+  "credits",
+  "overage"
+] as const
 
 /**
  * Rows as canonical JSON, separated by commas. JSON.stringify keeps the order of the members, which is canonical
@@ -61,7 +72,10 @@ const members = ([
   actor_type,
   actor_id,
   request_id,
-  actor_name
+  actor_name,
+  credits,
+  overage,
+  reverses
 ]: LedgerRow) => ({
   action,
   actor_id,
@@ -70,6 +84,7 @@ const members = ([
   amount,
   balance_after,
   balance_before,
+  credits: credits ?? undefined,
   customer_id: customer_id ?? undefined,
   device_id: device_id ?? undefined,
   event_id: event_id ?? undefined,
@@ -79,8 +94,10 @@ const members = ([
   max_after: max_after ?? undefined,
   occurred_at,
   order_id: order_id ?? undefined,
+  overage: overage ?? undefined,
   product_id,
   request_id,
+  reverses: reverses ?? undefined,
   sequence,
   subscription_id: subscription_id ?? undefined
 })
@@ -103,10 +120,11 @@ export const isPlainRow = (row: LedgerRow): boolean =>
   isPlain(row[deviceAt]) &&
   isPlain(row[actorAt]) &&
   isPlain(row[requestAt]) &&
-  isPlain(row[nameAt])
+  isPlain(row[nameAt]) &&
+  isPlain(row[reversesAt])
 
 const isPlain = (text: string | null): boolean => text === null || plainText.test(text)
 
-const [eventAt, deviceAt, actorAt, requestAt, nameAt] = (
-  ["event_id", "device_id", "actor_id", "request_id", "actor_name"] as const
-).map((name) => ledgerFields.indexOf(name)) as [3, 15, 17, 18, 19]
+const [eventAt, deviceAt, actorAt, requestAt, nameAt, reversesAt] = (
+  ["event_id", "device_id", "actor_id", "request_id", "actor_name", "reverses"] as const
+).map((name) => ledgerFields.indexOf(name)) as [3, 15, 17, 18, 19, 22]

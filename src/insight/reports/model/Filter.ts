@@ -26,7 +26,14 @@ export const groupings = [
 ] as const
 export type Grouping = (typeof groupings)[number]
 
-export const UsageAction = Schema.Literals(["consume", "reset", "top_up", "set_limit"]).annotate({
+export const UsageAction = Schema.Literals([
+  "consume",
+  "reverse",
+  "reset",
+  "period_reset",
+  "top_up",
+  "set_limit"
+]).annotate({
   identifier: "UsageAction",
   description: "What changed the counter."
 })

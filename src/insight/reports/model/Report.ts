@@ -1,12 +1,13 @@
 /**
  * The schemas of the reports. Amounts are whole numbers; a sum that is not exact is refused. Every balance satisfies
- * `opening_balance + consumed + reset + restarted = closing_balance`.
+ * `opening_balance + consumed - reversed + reset + restarted = closing_balance`.
  */
 import { Schema } from "effect"
 import { Count, PositiveCount } from "../../../contract/api/Int64.ts"
 import { Instant, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { ActorName, AuditActorType, Event } from "../../../ledger/events/Event.ts"
-import { License, LicenseFeature, LicenseStatus } from "../../../licensing/model/License.ts"
+import { License, LicenseStatus } from "../../../licensing/model/License.ts"
+import { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
 import { Order } from "../../../vendor/commerce/Order.ts"
 import { Subscription } from "../../../vendor/commerce/Subscription.ts"
 import { Customer } from "../../../vendor/customers/Customer.ts"
@@ -27,8 +28,17 @@ export const ReportPeriod = Schema.Struct({
 const usage = {
   consumed: Count.annotate({ description: "The sum of the consumed amounts." }),
   consumptions: Count.annotate({ description: "The number of consumptions." }),
-  reset: int64("The sum of the changes of counters by resets; negative if they reduced counters."),
-  topped_up: Count.annotate({ description: "The sum of the amounts added to maxima by top-ups." })
+  reversed: Count.annotate({ description: "The sum of the amounts of consumptions that were taken back." }),
+  reset: int64(
+    "The sum of the changes of counters by resets and by the ends of periods; negative if they reduced counters."
+  ),
+  topped_up: Count.annotate({
+    description: "The sum of the amounts added to maxima and to bought credits by top-ups."
+  }),
+  credits_used: int64("The sum of what consumptions took from bought credits, less what reversals gave back."),
+  overage: int64(
+    "The sum of what was consumed beyond quota and bought credits, less what reversals and resets by hand took back."
+  )
 }
 
 export const groupFields = {
@@ -77,17 +87,25 @@ export const UsageLedgerRow = Schema.Struct({
   feature_id: Schema.String,
   feature_code: Schema.optionalKey(Schema.String),
   amount: int64(
-    "The consumed amount; the change of the counter by a reset, negative if it was reduced; the amount added to the maximum " +
-      "by a top-up; the new maximum."
+    "The consumed amount; the change of the counter by a reversal, a reset or the end of a period, negative if it was reduced; " +
+      "the amount added to the maximum or to bought credits by a top-up; the new maximum."
   ),
   balance_before: Count.annotate({ description: "The counter before the change." }),
   balance_after: Count.annotate({ description: "The counter after the change." }),
-  max_after: Schema.optionalKey(Count.annotate({ description: "The maximum after the change; absent: unlimited." })),
+  max_after: Schema.optionalKey(
+    Count.annotate({ description: "The quota after the change, including what was rolled over; absent: unlimited." })
+  ),
   device_id: Schema.optionalKey(Schema.String),
   actor_type: AuditActorType,
   actor_id: Schema.String,
   request_id: Schema.String,
-  actor_name: ActorName
+  actor_name: ActorName,
+  // The last ones: files of earlier versions do not have them.
+  credits: Schema.optionalKey(int64("The change of the bought credits that are left; absent: none.")),
+  overage: Schema.optionalKey(int64("The change of the consumption beyond quota and bought credits; absent: none.")),
+  reverses: Schema.optionalKey(
+    Schema.String.annotate({ description: "Of a reversal: the event_id of the consumption that it took back." })
+  )
 }).annotate({ identifier: "UsageLedgerRow" })
 export type UsageLedgerRow = typeof UsageLedgerRow.Type
 

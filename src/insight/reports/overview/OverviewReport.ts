@@ -230,8 +230,8 @@ const consumptionOf = Effect.fnUntraced(function* (
   if (parts.length === 0) return new Map<number, ReadonlyArray<typeof ConsumptionRow.Type>>()
   const union = parts.slice(1).reduce((all, one) => sql`${all} UNION ALL ${one}`, parts[0]!)
   const rows = yield* decodeConsumption(sql`
-    SELECT bucket, feature_code, sum(consumed)::text AS consumed, sum(consumptions)::bigint AS consumptions, '0' AS reset,
-      '0' AS topped_up
+    SELECT bucket, feature_code, sum(consumed)::text AS consumed, sum(consumptions)::bigint AS consumptions, '0' AS reversed,
+      '0' AS reset, '0' AS topped_up, '0' AS credits_used, '0' AS overage
     FROM (${union}) AS consumption GROUP BY 1, 2 HAVING sum(consumptions) > 0 ORDER BY 1, 2`)
   return Map.groupBy(rows, ({ bucket }) => bucket)
 })

@@ -23,6 +23,7 @@ export const labelOf = (field: string): string => {
 
 const numeric = new Set([
   ..."sequence amount balance_before balance_after max_after consumed consumptions reset topped_up licenses".split(" "),
+  ..."reversed credits_used overage credits extra_credits".split(" "),
   ..."opening_balance restarted closing_balance max_consumptions total_consumptions remaining count".split(" ")
 ])
 

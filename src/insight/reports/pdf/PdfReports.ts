@@ -29,7 +29,15 @@ const dayMillis = 86_400_000
 export const makePdfModelReader = (kind: ReportKind): SnapshotReader & { model(): PdfModel } => {
   const { listPath, toModel, title } = pdfReports[kind]
   const rows: Array<Fields> = []
-  const sums: Record<keyof Sums, bigint> = { consumed: 0n, consumptions: 0n, reset: 0n, topped_up: 0n }
+  const sums: Record<keyof Sums, bigint> = {
+    consumed: 0n,
+    consumptions: 0n,
+    reversed: 0n,
+    reset: 0n,
+    topped_up: 0n,
+    credits_used: 0n,
+    overage: 0n
+  }
   const buckets = new Map<number, bigint>()
   let count = 0
   const reader = makeSnapshotReader(listPath, (row) => {
@@ -47,7 +55,7 @@ export const makePdfModelReader = (kind: ReportKind): SnapshotReader & { model()
   }
 }
 
-type Sums = { readonly [K in "consumed" | "consumptions" | "reset" | "topped_up"]: bigint }
+type Sums = { readonly [K in (typeof usageFields)[number]]: bigint }
 
 const addRow = (row: Fields, sums: Record<keyof Sums, bigint>, buckets: Map<number, bigint>) => {
   const consumed = row["action"] === "consume" ? row["amount"] : row["consumed"]
@@ -57,9 +65,14 @@ const addRow = (row: Fields, sums: Record<keyof Sums, bigint>, buckets: Map<numb
     const start = row["bucket_start"] === undefined ? Math.floor(at / dayMillis) * dayMillis : at
     if (at > 0) buckets.set(start, (buckets.get(start) ?? 0n) + BigInt(consumed))
   }
-  if (row["action"] === "consume") sums.consumptions++
-  if (row["action"] === "reset") sums.reset += BigInt(row["amount"] as number)
-  if (row["action"] === "top_up") sums.topped_up += BigInt(row["amount"] as number)
+  const { action, amount, credits, overage } = row
+  if (action === "consume") sums.consumptions++
+  if (action === "reverse") sums.reversed -= BigInt(amount as number)
+  if (action === "reset" || action === "period_reset") sums.reset += BigInt(amount as number)
+  if (action === "top_up") sums.topped_up += BigInt(amount as number)
+  if ((action === "consume" || action === "reverse") && typeof credits === "number")
+    sums.credits_used -= BigInt(credits)
+  if (action !== undefined && typeof overage === "number") sums.overage += BigInt(overage)
 }
 
 const factsOf = ({ report }: SnapshotContent, export_: Fields, more: PdfModel["facts"] = []): PdfModel["facts"] => {
@@ -79,14 +92,14 @@ const epoch = "1970-01-01T00:00:00.000Z"
 const filterText = (value: Json): string =>
   Array.isArray(value) ? value.join(", ") : typeof value === "string" ? value : cellText(value)
 
-const usageFields = ["consumed", "consumptions", "reset", "topped_up"]
+const usageFields = ["consumed", "consumptions", "reversed", "reset", "topped_up", "credits_used", "overage"] as const
 
 const usageFigures = (totals: { readonly [name: string]: Json | bigint }): PdfModel["figures"] =>
   usageFields.map((field) => [labelOf(field), groupDigits(totals[field] as number | bigint)])
 
 const balanceFields = [
-  ...["license_id", "feature_code", "opening_balance", "consumed", "reset", "restarted", "closing_balance"],
-  ...["topped_up", "max_after"]
+  ...["license_id", "feature_code", "opening_balance", "consumed", "reversed", "reset", "restarted", "closing_balance"],
+  ...["topped_up", "overage", "max_after"]
 ]
 
 const joinedFact = (name: string, ...parts: ReadonlyArray<Json | undefined>): readonly [string, string] => [

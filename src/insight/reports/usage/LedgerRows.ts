@@ -49,38 +49,56 @@ const origin = "timestamptz '2000-01-01 00:00:00+00'"
 /** `date_bin` divides, while `date_trunc` looks up the time zone for each row. */
 export const startOf = (unit: "hour" | "day", time: string): string => `date_bin('1 ${unit}', ${time}, ${origin})`
 
+/** The sums of amounts, which PostgreSQL returns as text. */
+export const sumNames = ["consumed", "reversed", "reset", "topped_up", "credits_used", "overage"] as const
+
 export const Sums = Schema.Struct({
   consumed: Schema.String,
   consumptions: Count,
+  reversed: Schema.String,
   reset: Schema.String,
-  topped_up: Schema.String
+  topped_up: Schema.String,
+  credits_used: Schema.String,
+  overage: Schema.String
 })
 export type Sums = typeof Sums.Type
+
+/** Actions whose amount is not a change of the counter. */
+export const isChange = "NOT IN ('top_up', 'set_limit')"
 
 export const sums = (sql: SqlClient.SqlClient, type: "text" | "numeric" = "text") =>
   sql.literal(`coalesce(sum(u.amount) FILTER (WHERE u.action = 'consume'), 0)::${type} AS consumed,
     count(*) FILTER (WHERE u.action = 'consume') AS consumptions,
-    coalesce(sum(u.amount) FILTER (WHERE u.action = 'reset'), 0)::${type} AS reset,
-    coalesce(sum(u.amount) FILTER (WHERE u.action = 'top_up'), 0)::${type} AS topped_up`)
+    coalesce(-sum(u.amount) FILTER (WHERE u.action = 'reverse'), 0)::${type} AS reversed,
+    coalesce(sum(u.amount) FILTER (WHERE u.action IN ('reset', 'period_reset')), 0)::${type} AS reset,
+    coalesce(sum(u.amount) FILTER (WHERE u.action = 'top_up'), 0)::${type} AS topped_up,
+    coalesce(-sum(u.credits) FILTER (WHERE u.action IN ('consume', 'reverse')), 0)::${type} AS credits_used,
+    coalesce(sum(u.overage), 0)::${type} AS overage`)
 
-export const usageOf = ({ consumed, consumptions, reset, topped_up }: Sums) => {
+export const usageOf = ({ consumptions, ...sums }: Sums) => {
   const usage: Usage = {
-    consumed: Number(consumed),
+    consumed: Number(sums.consumed),
     consumptions,
-    reset: Number(reset),
-    topped_up: Number(topped_up)
+    reversed: Number(sums.reversed),
+    reset: Number(sums.reset),
+    topped_up: Number(sums.topped_up),
+    credits_used: Number(sums.credits_used),
+    overage: Number(sums.overage)
   }
   return Object.values(usage).every(Number.isSafeInteger) ? Effect.succeed(usage) : Effect.fail(sumTooLarge)
 }
 
 export const totalOf = (rows: ReadonlyArray<Sums>) => {
-  const sum = (field: "consumed" | "reset" | "topped_up") =>
+  const sum = (field: (typeof sumNames)[number]) =>
     rows.reduce((total, row) => total + BigInt(row[field]), 0n).toString()
   return usageOf({
     consumed: sum("consumed"),
     consumptions: rows.reduce((total, { consumptions }) => total + consumptions, 0),
+    reversed: sum("reversed"),
     reset: sum("reset"),
-    topped_up: sum("topped_up")
+    topped_up: sum("topped_up"),
+    credits_used: sum("credits_used"),
+    overage: sum("overage")
   })
 }
 
@@ -104,8 +122,8 @@ export const balanceRows = (sql: SqlClient.SqlClient, filter: LedgerFilter, rows
     FROM ${ledgerTables(sql)} WHERE ${ledgerCondition(sql, filter)}
     GROUP BY u.license_id, u.feature_id, f.code
   )
-  SELECT totals.license_id, totals.feature_id, feature_code, consumed, consumptions, reset, topped_up,
-    first.balance_after - CASE WHEN first.action IN ('consume', 'reset') THEN first.amount ELSE 0 END AS opening_balance,
+  SELECT totals.license_id, totals.feature_id, feature_code, consumed, consumptions, reversed, reset, topped_up,
+    credits_used, totals.overage, first.balance_after - CASE WHEN first.action ${sql.literal(isChange)} THEN first.amount ELSE 0 END AS opening_balance,
     last.balance_after AS closing_balance, last.max_after
   FROM totals JOIN usage_ledger first ON first.sequence = first_sequence JOIN usage_ledger last ON last.sequence = last_sequence
   ORDER BY totals.license_id, feature_code, totals.feature_id LIMIT ${rowsMax + 1}`)
@@ -119,7 +137,7 @@ export const balanceOf = (row: typeof BalanceRow.Type) =>
       ...(feature_code === undefined ? undefined : { feature_code }),
       opening_balance,
       ...usage,
-      restarted: closing_balance - opening_balance - usage.consumed - usage.reset,
+      restarted: closing_balance - opening_balance - usage.consumed + usage.reversed - usage.reset,
       closing_balance,
       ...(max_after === undefined ? undefined : { max_after })
     }

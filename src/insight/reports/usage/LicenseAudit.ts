@@ -3,15 +3,15 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Event } from "../../../ledger/events/Event.ts"
 import { eventColumns } from "../../../ledger/events/Events.ts"
-import { presentAssignment } from "../../../licensing/changes/Assignments.ts"
+import { presentAt } from "../../../licensing/changes/Assignments.ts"
 import { presentLicense } from "../../../licensing/management/PresentLicense.ts"
-import type { Assignment } from "../../../licensing/model/LicenseRecords.ts"
+import { type AssignmentRow, assignmentColumns, assignmentOf } from "../../../licensing/rows/AssignmentRows.ts"
 import { lapsedCount } from "../../../licensing/rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../../../licensing/rows/FeatureExpirySql.ts"
 import { type LoadedLicense, policyColumns, policyOf } from "../../../licensing/rows/LicenseRows.ts"
 import { licenseColumns, licenseOf } from "../../../licensing/rows/LicenseTable.ts"
 import { accessEndsAt } from "../../../licensing/rules/Lifecycle.ts"
-import { decodeRows, type Nullable, within } from "../../../platform/postgres/queries/Sql.ts"
+import { decodeRows, within } from "../../../platform/postgres/queries/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
 import { ledgerPeriodOf } from "../model/RequestChecks.ts"
@@ -32,9 +32,8 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
     SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, 0::bigint AS catalog_revision,
       ${lapsedCount(sql, now)} AS lapsed, ${expiredFeatureCount(sql, now)} AS expired_features
     FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
-  const features = yield* sql<Nullable<Omit<Assignment, "expiry_recorded">>>`
-    SELECT a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
-      a.total_consumptions, a.expires_at, a.expires_with_license, a.from_policy, a.metadata, a.created_at, a.updated_at
+  const features = yield* sql<AssignmentRow>`
+    SELECT ${sql.literal(assignmentColumns)}
     FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
   const license = licenseOf(row!)
   const policy = policyOf(row!)
@@ -45,7 +44,9 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   const audit: LicenseAudit = {
     period,
     license: presentLicense({ ...license, active_device_count }, policy, row!.expired_features, now),
-    features: features.map((assignment) => presentAssignment(license_id, assignment, accessEndsAt(license, policy))),
+    features: features.map((assignment) =>
+      presentAt(license_id, assignmentOf(assignment), accessEndsAt(license, policy), license.status, now)
+    ),
     usage: yield* Effect.forEach(balances, balanceOf),
     validations: yield* licenseValidations(sql, request),
     events: pageEvents,

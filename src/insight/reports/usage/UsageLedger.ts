@@ -5,7 +5,7 @@ import { removedLedgerRows } from "../../../ledger/partitions/Removed.ts"
 import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
 import type { UsageLedgerFilter } from "../model/Filter.ts"
 import { UsageLedgerRow } from "../model/Report.ts"
-import { ledgerCondition, ledgerTables } from "./LedgerRows.ts"
+import { isChange, ledgerCondition, ledgerTables } from "./LedgerRows.ts"
 
 const decodeLedger = decodeRows(UsageLedgerRow)
 
@@ -13,8 +13,8 @@ const decodeLedger = decodeRows(UsageLedgerRow)
 export const ledgerColumnsWith = (license: (column: string) => string, featureCode: string): string =>
   `u.sequence, u.occurred_at, u.action, u.event_id, u.license_id, ${license("product_id")}, ${license("customer_id")},
   ${license("order_id")}, ${license("subscription_id")}, u.feature_id, ${featureCode} AS feature_code, u.amount,
-  u.balance_after - CASE WHEN u.action IN ('consume', 'reset') THEN u.amount ELSE 0 END AS balance_before,
-  u.balance_after, u.max_after, u.device_id, u.actor_type, u.actor_id, u.request_id, u.actor_name`
+  u.balance_after - CASE WHEN u.action ${isChange} THEN u.amount ELSE 0 END AS balance_before,
+  u.balance_after, u.max_after, u.device_id, u.actor_type, u.actor_id, u.request_id, u.actor_name, u.credits, u.overage, u.reverses`
 
 export const ledgerColumns = ledgerColumnsWith((column) => `l.${column}`, "f.code")
 

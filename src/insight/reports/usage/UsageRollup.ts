@@ -115,10 +115,11 @@ const rollUpDay = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRows
       ('work_mem', '64MB')) AS planned (name, value)`
   yield* sql`
     INSERT INTO usage_rollup
-      (unit, bucket_start, product_id, feature_id, consumed, consumptions, reset, topped_up, licenses)
+      (unit, bucket_start, product_id, feature_id, consumed, consumptions, reversed, reset, topped_up, credits_used, overage,
+        licenses)
     SELECT CASE WHEN grouping(hour) = 0 THEN 'hour' ELSE 'day' END, coalesce(hour, ${from}), product_id,
       CASE WHEN grouping(feature_id) = 0 THEN feature_id ELSE '' END,
-      sum(consumed), sum(consumptions), sum(reset), sum(topped_up), count(DISTINCT license_id COLLATE "C")
+      sum(consumed), sum(consumptions), sum(reversed), sum(reset), sum(topped_up), sum(credits_used), sum(overage), count(DISTINCT license_id COLLATE "C")
     FROM (
       SELECT ${sql.literal(startOf("hour", "u.occurred_at"))} AS hour, ${sql.literal(productWithoutLicenses)} AS product_id,
         u.feature_id, u.license_id, ${sums(sql, "numeric")}

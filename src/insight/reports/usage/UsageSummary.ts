@@ -107,7 +107,8 @@ const rollupRows = (
   const isAmbiguous = byFeature ? `count(*) ${nameless} > count(DISTINCT r.product_id) ${nameless}` : "false"
   return sql`
     SELECT ${sql.literal(["r.bucket_start", ...keys].join(", "))}, sum(r.consumed)::text AS consumed,
-      sum(r.consumptions)::bigint AS consumptions, sum(r.reset)::text AS reset, sum(r.topped_up)::text AS topped_up,
+      sum(r.consumptions)::bigint AS consumptions, sum(r.reversed)::text AS reversed, sum(r.reset)::text AS reset,
+      sum(r.topped_up)::text AS topped_up, sum(r.credits_used)::text AS credits_used, sum(r.overage)::text AS overage,
       sum(r.licenses)::bigint AS licenses, ${sql.literal(isAmbiguous)} AS is_ambiguous
     FROM usage_rollup r ${sql.literal(byFeature ? "LEFT JOIN features f ON f.id = r.feature_id" : "")}
     WHERE ${equals(sql, { "r.unit": units[bucket!], "r.product_id": product_id, "f.code": feature_code })}

@@ -11,6 +11,7 @@ import { ExpirySweep } from "../../../../src/licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "../../../../src/licensing/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../../../src/licensing/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../../../src/licensing/sweeps/LeaseSweep.ts"
+import { PeriodSweep } from "../../../../src/licensing/sweeps/PeriodSweep.ts"
 import type { KeyRing } from "../../../../src/platform/signing/KeyRing.ts"
 import { rotateKey } from "../../../../src/tools/cli/Keys.ts"
 import { mailOff } from "../../../support/database/MailOff.ts"
@@ -28,7 +29,13 @@ export class TimeWork extends Context.Service<
   static readonly layer = Layer.effect(
     TimeWork,
     Effect.gen(function* () {
-      const sweeps = [yield* LeaseSweep, yield* HeartbeatSweep, yield* FeatureExpirySweep, yield* ExpirySweep]
+      const sweeps = [
+        yield* LeaseSweep,
+        yield* HeartbeatSweep,
+        yield* FeatureExpirySweep,
+        yield* PeriodSweep,
+        yield* ExpirySweep
+      ]
       const { pass: bulkPass } = yield* BulkWorker
       const services = yield* Effect.context<KeyRing | SqlClient.SqlClient>()
       const clock = yield* Clock.Clock
@@ -52,6 +59,7 @@ export class TimeWork extends Context.Service<
       LeaseSweep.layer,
       HeartbeatSweep.layer,
       FeatureExpirySweep.layer,
+      PeriodSweep.layer,
       ExpirySweep.layer
     ]),
     Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),

@@ -40,6 +40,9 @@ const rowOf = (text: fc.Arbitrary<string>): fc.Arbitrary<LedgerRow> =>
     fc.constant("license"),
     text,
     text,
+    optional(text),
+    optional(fc.integer()),
+    optional(fc.integer()),
     optional(text)
   )
 const row = rowOf(plain)

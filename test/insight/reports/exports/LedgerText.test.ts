@@ -45,7 +45,7 @@ const row: fc.Arbitrary<NullableRow<UsageLedgerRow>> = fc.record({
   occurred_at: fc
     .date({ min: new Date(0), max: new Date("9999-12-31"), noInvalidDate: true })
     .map((at) => at.getTime()),
-  action: fc.constantFrom("consume", "reset", "top_up", "set_limit"),
+  action: fc.constantFrom("consume", "reverse", "reset", "period_reset", "top_up", "set_limit"),
   event_id: optional(text),
   license_id: id,
   product_id: id,
@@ -61,7 +61,10 @@ const row: fc.Arbitrary<NullableRow<UsageLedgerRow>> = fc.record({
   device_id: optional(text),
   actor_type: fc.constantFrom("api_key", "license", "oidc_subject", "system"),
   actor_id: text,
-  request_id: text
+  request_id: text,
+  credits: optional(fc.maxSafeInteger()),
+  overage: optional(fc.maxSafeInteger()),
+  reverses: optional(text)
 })
 
 describe("A row of the ledger", () => {

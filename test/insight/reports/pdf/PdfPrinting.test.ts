@@ -18,7 +18,7 @@ const printing = (reportsFont?: string) =>
     (built) => Context.get(built, PdfPrinting)
   )
 
-const totals = { consumed: 7, consumptions: 1, reset: 0, topped_up: 0 }
+const totals = { consumed: 7, consumptions: 1, reversed: 0, reset: 0, topped_up: 0, credits_used: 0, overage: 0 }
 const summaryOf = (rows: ReadonlyArray<object>, report: object = {}) => ({
   filters: {},
   generated_at: "2026-01-31T00:00:00.000Z",

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import type { UsageLedgerRow } from "../../../../src/insight/reports/model/Report.ts"
-import type { LicenseFeature } from "../../../../src/licensing/model/License.ts"
+import type { LicenseFeature } from "../../../../src/licensing/model/LicenseFeature.ts"
 import { type MeteredLicense, makeMetered, performUsageStep, usageStep } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 
@@ -24,7 +24,7 @@ const ledgerOf = Effect.fnUntraced(function* (license_id: string) {
   return rows.reverse()
 })
 
-const movement = ({ action, amount }: UsageLedgerRow) => (action === "consume" || action === "reset" ? amount : 0)
+const movement = ({ action, amount }: UsageLedgerRow) => (action === "top_up" || action === "set_limit" ? 0 : amount)
 
 interface Balances {
   readonly opening_balance: number

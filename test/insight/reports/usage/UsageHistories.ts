@@ -6,6 +6,7 @@ import * as fc from "fast-check"
 import type { Grouping, UsageSummaryFilter } from "../../../../src/insight/reports/model/Filter.ts"
 import { ReportsDatabase } from "../../../../src/insight/reports/model/ReportsDatabase.ts"
 import { usageSummary } from "../../../../src/insight/reports/usage/UsageSummary.ts"
+import type { UsageAction } from "../../../../src/ledger/events/EventLog.ts"
 import { Settings } from "../../../../src/platform/config/Config.ts"
 import { columns, instant } from "../../../../src/platform/postgres/driver/Parameters.ts"
 import { makeLicense } from "../../../support/database/StoredLicenses.ts"
@@ -60,8 +61,10 @@ export interface Use {
   readonly product: 0 | 1
   readonly license: 0 | 1 | 2
   readonly feature: 0 | 1 | 2
-  readonly action: "consume" | "reset" | "top_up" | "set_limit"
+  readonly action: UsageAction
   readonly amount: number
+  readonly credits?: number | undefined
+  readonly overage?: number | undefined
   /** When it happened, in milliseconds before its commit. */
   readonly age: number
 }
@@ -82,16 +85,18 @@ export const append = Effect.fnUntraced(function* (
       UPDATE event_sequence SET ledger_last = ledger_last + ${uses.length} RETURNING ledger_last - ${uses.length} AS base
     )
     INSERT INTO usage_ledger (sequence, license_id, feature_id, action, event_id, amount, balance_after, actor_type, actor_id,
-      request_id, occurred_at)
-    SELECT base + ordinal, license_id, feature_id, action, event_id, amount, 0, 'license', license_id, 'req_test', occurred_at
+      request_id, occurred_at, credits, overage)
+    SELECT base + ordinal, license_id, feature_id, action, event_id, amount, 0, 'license', license_id, 'req_test', occurred_at,
+      credits, overage
     FROM counter, unnest(
       ${columns.text(uses.map(({ license, product }) => products[product]!.licenses[license]!))},
       ${columns.text(uses.map(({ feature, product }) => products[product]!.features[feature]!))},
       ${columns.text(uses.map(({ action }) => action))},
       ${columns.text(uses.map(({ action }, index) => (action === "consume" ? `use-${first + index}` : null)))},
       ${columns.int8(uses.map(({ amount }) => amount))},
-      ${columns.timestamptz(uses.map(({ age }) => now - age))}
-    ) WITH ORDINALITY AS used (license_id, feature_id, action, event_id, amount, occurred_at, ordinal)`
+      ${columns.timestamptz(uses.map(({ age }) => now - age))},
+      ${columns.int8(uses.map(({ credits }) => credits ?? null))}, ${columns.int8(uses.map(({ overage }) => overage ?? null))}
+    ) WITH ORDINALITY AS used (license_id, feature_id, action, event_id, amount, occurred_at, credits, overage, ordinal)`
 })
 
 const plainColumns: { readonly [K in Grouping]: string } = {
@@ -114,10 +119,15 @@ const plainRows = Effect.fnUntraced(function* (
       ? []
       : [`date_trunc('${bucket === "1h" ? "hour" : "day"}', occurred_at, '${tz}') AS bucket_start`]
   const places = [...start, ...keys].map((_, index) => index + 1).join(", ")
-  const sum = (action: string) => `coalesce(sum(amount) FILTER (WHERE action = '${action}'), 0)::bigint`
+  const sum = (action: string, what = "amount") =>
+    `coalesce(sum(${what}) FILTER (WHERE action = '${action}'), 0)::bigint`
   const rows = yield* sql<{ readonly [field: string]: unknown }>`
     SELECT ${sql.literal([...start, ...keys].join(", "))}, ${sql.literal(sum("consume"))} AS consumed,
-      count(*) FILTER (WHERE action = 'consume') AS consumptions, ${sql.literal(sum("reset"))} AS reset,
+      count(*) FILTER (WHERE action = 'consume') AS consumptions,
+      ${sql.literal(sum("reverse", "-amount"))} AS reversed,
+      ${sql.literal(`${sum("reset")} + ${sum("period_reset")}`)} AS reset,
+      ${sql.literal(`${sum("consume", "-credits")} + ${sum("reverse", "-credits")}`)} AS credits_used,
+      coalesce(sum(overage), 0)::bigint AS overage,
       ${sql.literal(sum("top_up"))} AS topped_up, count(DISTINCT license_id) AS licenses
     FROM usage_ledger u JOIN licenses l ON l.id = u.license_id LEFT JOIN features f ON f.id = u.feature_id
     WHERE occurred_at >= ${instant(from)} AND ${to === undefined ? sql`TRUE` : sql`occurred_at < ${instant(to)}`}
@@ -149,8 +159,10 @@ const use: fc.Arbitrary<Use> = fc.record({
   product: fc.constantFrom(0, 1),
   license: fc.constantFrom(0, 1, 2),
   feature: fc.constantFrom(0, 1, 2),
-  action: mostly<Use["action"]>("consume", "reset", "top_up", "set_limit"),
+  action: mostly<Use["action"]>("consume", "reverse", "reset", "period_reset", "top_up", "set_limit"),
   amount: fc.integer({ min: 1, max: 1_000 }),
+  credits: fc.option(fc.integer({ min: -50, max: 50 }), { nil: undefined }),
+  overage: fc.option(fc.integer({ min: -50, max: 50 }), { nil: undefined }),
   // On time, late by minutes to days, or from a clock that runs ahead.
   age: fc.oneof(
     fc.constant(0),

@@ -2,7 +2,7 @@
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { isMailAddress } from "../../platform/config/MailSettings.ts"
-import type { LicenseRecord, LinkRecord } from "./LicenseRecords.ts"
+import type { LicenseRecord, LinkRecord } from "../model/LicenseRecords.ts"
 
 type Owned = Pick<LicenseRecord, "customer_email" | "customer_name" | "metadata">
 

@@ -1,0 +1,106 @@
+/** Closes the periods of quotas of unused licenses: the changes of `Lifecycle.settle`, for many licenses at once. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
+import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
+import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
+import type { LicenseRecord } from "../model/LicenseRecords.ts"
+import { type AssignmentRow, assignmentColumns, assignmentOf } from "../rows/AssignmentRows.ts"
+import { clockOrigin, usageRow } from "../rows/EventRows.ts"
+import { recordsExpiries } from "../rules/Lifecycle.ts"
+import { type ClosedPeriod, closePeriod, periodClosedEvent, periodEntry } from "../rules/UsagePeriods.ts"
+import { byId, idsOf, lockLicenses, makePasses } from "./SweepBatches.ts"
+
+/** Features of one license in one batch; the others follow in the next one. */
+const featuresMax = 200
+
+type DueRow = AssignmentRow & Pick<LicenseRecord, "status" | "revision">
+
+interface DueLicense extends Pick<LicenseRecord, "id" | "revision"> {
+  readonly closed: ReadonlyArray<ClosedPeriod>
+}
+
+export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: Effect.Effect<void> }>()(
+  "licensing/licensing/sweeps/PeriodSweep"
+) {
+  static readonly layer = Layer.effect(
+    PeriodSweep,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const passOf = yield* makePasses("period-sweep")
+      const nextRevision = yield* makeRevisions
+      const pass = passOf<DueLicense>({
+        select: Effect.fnUntraced(function* (now, limit, lock) {
+          const ids = yield* idsOf(selectLicenses(sql, now, limit))
+          // In a snapshot after the lock: no other transaction changes the features of a locked license.
+          const rows = yield* readFeatures(sql, lock ? yield* lockLicenses(sql, ids) : ids, now)
+          return byLicense(rows, now)
+        }),
+        isDue: ({ closed }) => closed.length > 0,
+        write: (rows) => writePeriods(sql, rows, nextRevision()),
+        ledgerOf: ({ closed, id }, now) =>
+          renewedOf(closed).map((period) => usageRow(periodEntry(period), id, clockOrigin, now)),
+        eventsOf: ({ closed, id }) => renewedOf(closed).map((period) => periodClosedEvent(id, period))
+      })
+      return PeriodSweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "PeriodSweep.pass")) })
+    })
+  )
+}
+
+const renewedOf = (closed: ReadonlyArray<ClosedPeriod>) => closed.filter(({ periods }) => periods !== undefined)
+
+const selectLicenses = (sql: SqlClient.SqlClient, now: number, limit: number) => sql<{ readonly id: string }>`
+  SELECT license_id AS id FROM license_features WHERE resets_at <= ${instant(now)} ORDER BY resets_at LIMIT ${limit}`
+
+const readFeatures = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, now: number) => sql<DueRow>`
+  SELECT l.status, l.revision, ${sql.literal(assignmentColumns)}
+  FROM licenses l CROSS JOIN LATERAL (
+    SELECT * FROM license_features WHERE license_id = l.id AND resets_at <= ${instant(now)}
+    ORDER BY resets_at LIMIT ${featuresMax}
+  ) AS a JOIN features f ON f.id = a.feature_id
+  WHERE l.id = ANY(${columns.text(ids)}) ORDER BY l.id, a.resets_at, f.code`
+
+const byLicense = (rows: ReadonlyArray<DueRow>, now: number): ReadonlyArray<DueLicense> =>
+  Array.from(
+    Map.groupBy(rows, ({ license_id }) => license_id),
+    ([id, features]) => ({
+      id,
+      revision: features[0]!.revision,
+      closed: features.flatMap((row) => closePeriod(assignmentOf(row), !recordsExpiries(row), now) ?? [])
+    })
+  )
+
+/** Writes the licenses with their features, in the order of their ids, as the Journal does. */
+const writePeriods = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, revision: number) => {
+  const rows = byId(unordered)
+  const closed = rows.flatMap(({ closed, id }) => closed.map(({ after }) => ({ ...after, license_id: id })))
+  return sql`
+    WITH written AS (
+      UPDATE licenses l SET revision = ${int8(revision)}
+      FROM (
+        SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
+          unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision
+      ) AS decided, LATERAL (
+        SELECT ctid AS address FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
+      ) AS target
+      WHERE l.ctid = target.address AND l.revision = decided.revision
+      RETURNING l.id
+    ), recorded AS (
+      UPDATE license_features a SET total_consumptions = closed.total_consumptions, credits_used = closed.credits_used,
+        overage = closed.overage, rolled_over = closed.rolled_over, period_start = closed.period_start, resets_at = closed.resets_at
+      FROM unnest(${columns.text(closed.map((row) => row.license_id))}, ${columns.text(closed.map((row) => row.feature_id))},
+          ${columns.int8(closed.map((row) => row.total_consumptions))}, ${columns.int8(closed.map((row) => row.credits_used ?? null))},
+          ${columns.int8(closed.map((row) => row.overage ?? null))}, ${columns.int8(closed.map((row) => row.rolled_over ?? null))},
+          ${columns.timestamptz(closed.map((row) => row.period_start ?? null))},
+          ${columns.timestamptz(closed.map((row) => row.resets_at ?? null))}
+        ) AS closed (license_id, feature_id, total_consumptions, credits_used, overage, rolled_over, period_start, resets_at)
+        JOIN written ON written.id = closed.license_id CROSS JOIN LATERAL (
+          SELECT ctid AS address FROM license_features
+          WHERE license_id = closed.license_id AND feature_id = closed.feature_id OFFSET 0
+        ) AS target
+      WHERE a.ctid = target.address
+      RETURNING a.feature_id
+    )
+    SELECT demand((SELECT count(*) FROM written) = ${rows.length} AND (SELECT count(*) FROM recorded) = ${closed.length},
+      ${concurrentChange}, 'a license was changed meanwhile')`
+}
