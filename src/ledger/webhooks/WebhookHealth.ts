@@ -1,7 +1,7 @@
 /** The health of webhook deliveries, in total and by endpoint. */
 import { Schema } from "effect"
 import { Count } from "../../contract/api/Int64.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
 
 const Deliveries = {
   pending: Count.annotate({
@@ -35,9 +35,7 @@ export const WebhookEndpointHealth = Schema.Struct({
   ...Deliveries,
   ...times,
   next_attempt_at: Schema.optionalKey(
-    Timestamp.annotate({
-      description: "When the next attempt of a pending delivery is due; an inactive endpoint has none."
-    })
+    Instant("When the next attempt of a pending delivery is due; an inactive endpoint has none.")
   ),
   last_failure_reason: Schema.optionalKey(
     Schema.String.annotate({ description: "status_<n>, timeout, connection_failed, tls_failed, address_refused, …" })

@@ -15,7 +15,7 @@ interface WithKey {
 
 /** A month's license, used up, and left to expire. */
 export const lifetimes = Effect.fnUntraced(function* ({ exporting, product }: Known) {
-  const { passDays, refuse, send } = yield* Recorder
+  const { passDays, refuse, send, signInAtPage } = yield* Recorder
   const monthly = yield* send("createPolicy", {
     params: { id: product },
     body: {
@@ -34,22 +34,35 @@ export const lifetimes = Effect.fnUntraced(function* ({ exporting, product }: Kn
       product_id: product,
       policy_id: monthly.id,
       customer_name: "Grace Hopper",
-      features: [{ feature_id: exporting, max_consumptions: 100, expires_at: "2030-02-20T00:00:00Z" }]
+      features: [
+        {
+          feature_id: exporting,
+          max_consumptions: 100,
+          reset_period: "month",
+          overage_max: 50,
+          expires_at: "2030-02-20T00:00:00Z"
+        }
+      ]
     }
   })
   const authorization = `License ${license_key}`
   const fingerprint = "compiler-room-1"
   yield* send("activateLicense", { authorization, body: { fingerprint } })
   yield* refuse("ACTIVATION_LIMIT_REACHED", "activateLicense", { authorization, body: { fingerprint: "spare" } })
+  const feature_code = "export"
   for (const [event_id, amount] of [
     ["export-2030-02-01", 85],
-    ["export-2030-02-02", 15]
+    ["export-2030-02-02", 15],
+    ["export-2030-02-03", 5]
   ]) {
-    yield* send("consumeLicense", { authorization, body: { fingerprint, feature_code: "export", event_id, amount } })
+    yield* send("consumeLicense", { authorization, body: { fingerprint, feature_code, event_id, amount } })
   }
+  const reversal = { event_id: "failed-2030-02-03", reverses: "export-2030-02-03" }
+  yield* send("consumeLicense", { authorization, body: { fingerprint, feature_code, ...reversal } })
+  yield* signInAtPage(license_key)
   yield* send("checkoutFloatingLicense", { authorization, body: { fingerprint: "compiler-room-2" } })
   yield* maintained(product)
-  // To the missed heartbeat, the feature's end, the three notices, the grace period and the end.
+  // To the missed heartbeat, the feature's end, the notices, the end of the quota's period, the grace period and the end.
   for (const days of [2, 19, 3, 4, 2, 2, 7]) yield* passDays(days)
 })
 

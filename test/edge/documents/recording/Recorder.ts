@@ -46,6 +46,8 @@ export class Recorder extends Context.Service<
     readonly failBulkJobs: Effect.Effect<void>
     /** Carries out the open bulk jobs. */
     readonly runBulkJobs: Effect.Effect<void>
+    /** Signs in at the customer's page. */
+    signInAtPage(license_key: string): Effect.Effect<void>
     /** What the command `keys rotate` does. */
     readonly rotateSigningKey: Effect.Effect<void>
     /** What was recorded. */
@@ -63,7 +65,7 @@ export class Recorder extends Context.Service<
       // Only wrong credentials are limited, for the example of RATE_LIMITED.
       return recorderOf(run).pipe(
         Layer.provide([Deliveries.layer, TimeWork.layer]),
-        Layer.provide(TestServer.layerWithClock({ rateFailures: 1, baseUrl }, { clock, advance })),
+        Layer.provide(TestServer.layerWithClock({ rateFailures: 1, baseUrl, portal: true }, { clock, advance })),
         Layer.provide(clock),
         Layer.provide(Database.layerUrl),
         Layer.provide(
@@ -191,6 +193,18 @@ const recorderOf = (run: Run) =>
         runBulkJobs: Effect.suspend(() => {
           run.begin("bulk jobs", minuteMillis)
           return Effect.andThen(bulkJobs, deliver)
+        }),
+        signInAtPage: Effect.fnUntraced(function* (license_key) {
+          run.begin("sign-in at the page", minuteMillis)
+          const answer = yield* server.send({
+            method: "POST",
+            path: "/portal/api/sign-in/key",
+            body: { license_key },
+            anonymous: true,
+            headers: { "sec-fetch-site": "same-origin" }
+          })
+          assert.strictEqual(answer.status, 200, answer.text)
+          yield* deliver
         }),
         rotateSigningKey: Effect.suspend(() => {
           run.begin("keys rotate", minuteMillis)
