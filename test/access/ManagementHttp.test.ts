@@ -139,7 +139,8 @@ layer(layerOneNode)("Bootstrap tokens", (it) => {
       const sent = `Bearer ${Buffer.from(given).toString("latin1")}`
       assert.deepStrictEqual(yield* authorize({ authorization: [sent], scopes: ["admin"] }), {
         actor_type: "api_key",
-        actor_id: key?.id
+        actor_id: key?.id,
+        actor_name: key?.name
       })
       assert.deepStrictEqual(yield* authorize({ authorization: [`${sent}!`] }), ["TOKEN_MALFORMED", undefined])
       yield* keys.delete(key?.id ?? "")

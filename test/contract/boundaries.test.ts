@@ -19,6 +19,12 @@ const inWords: ReadonlySet<string> = new Set([
   "createPolicy public_trial",
   "updatePolicy public_trial",
   "createBulkJob license_ids",
+  // No mail server is set.
+  ...["startTrial", "createLicense", "rotateLicenseKey"].map((id) => `${id} send_key`),
+  // A period, what rolls over and overage need a quota; the anchor needs a period, or a subscription.
+  ...["setPolicyFeature", "assignLicenseFeature"].flatMap((id) =>
+    ["reset_period", "reset_anchor", "rollover_max", "overage_max"].map((field) => `${id} ${field}`)
+  ),
   "createLicense starts_at",
   "createLicense maintenance_expires_at",
   "updateLicense starts_at",

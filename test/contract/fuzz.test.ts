@@ -5,7 +5,7 @@ import type { Request } from "./cases/Conversation.ts"
 import { bodyOf, paramsOf, requestOf } from "./cases/Fixtures.ts"
 import { bodyCase, type Case, fuzzBodies, fuzzQueries, Shared, Subject, sendAll, withBody } from "./cases/Fuzz.ts"
 import { memberMutations, wholeBodies } from "./cases/Mutations.ts"
-import { operations } from "./cases/Surface.ts"
+import { type Operation, operations } from "./cases/Surface.ts"
 
 fuzzBodies(5)
 fuzzQueries(2)
@@ -19,7 +19,8 @@ layer(Subject, { timeout: "1 minute" })("A body", (it) => {
         const cases = memberMutations(operation.body!, right).map(({ name, body }) =>
           bodyCase(operation, fixture, name, body)
         )
-        const whole = wholeBodies.map(({ name, body }) => ({
+        const invalid = wholeBodies.filter(({ body }) => body !== "" || !operation.hasOptionalBody)
+        const whole = invalid.map(({ name, body }) => ({
           name,
           request: { ...requestOf(operation, fixture), body },
           refused: { status: 400, code: "INVALID_JSON" }
@@ -42,6 +43,12 @@ const unknownIds = [
   "__proto__"
 ]
 
+/** The license decides about its devices. It is not asked about an id that nothing can have. */
+const unknownOf = ({ credential }: Operation, id: string, paths: ReadonlyArray<string>) =>
+  credential === "license key" && !id.includes("\u0000")
+    ? { status: 404, code: "DEVICE_NOT_FOUND" }
+    : { status: 404, code: "NOT_FOUND", paths }
+
 layer(Subject, { timeout: "1 minute" })("A path", (it) => {
   for (const operation of operations.filter(({ params }) => params.length > 0)) {
     it.effect(`of ${operation.id} with an unknown id is NOT_FOUND`, () =>
@@ -56,7 +63,7 @@ layer(Subject, { timeout: "1 minute" })("A path", (it) => {
               params: { ...right, [name]: id },
               ...(operation.body === undefined ? undefined : { body: bodyOf(operation, fixture) })
             },
-            refused: { status: 404, code: "NOT_FOUND", paths: Object.keys(right) }
+            refused: unknownOf(operation, id, Object.keys(right))
           }))
         )
         yield* sendAll(operation, cases)

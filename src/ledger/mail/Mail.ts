@@ -88,7 +88,7 @@ const mailIsOff = (field: string) =>
 const queueIsFull = (field: string) =>
   refuse(
     "NOT_READY",
-    `${queueMax} mails wait to be sent: leave the field out, or send the request again later.`,
+    `The queue of ${queueMax} mails is full: leave the field out, or send the request again later.`,
     field,
     { isTemporary: true }
   )

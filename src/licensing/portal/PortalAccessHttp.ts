@@ -8,7 +8,11 @@ import { PortalCookie } from "./PortalCookie.ts"
 
 const noSession = refuse("TOKEN_MISSING", "Sign in: the request has no session.")
 const endedSession = refuse("TOKEN_INVALID", "The session has ended: sign in again.")
-const otherOrigin = refuse("BAD_REQUEST", "The page of another site cannot change anything here.", "Origin")
+const otherOrigin = refuse(
+  "BAD_REQUEST",
+  "The request comes from another site: open the customer's page itself.",
+  "Origin"
+)
 
 const access = Layer.effect(
   PortalAccess,

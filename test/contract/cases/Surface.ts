@@ -34,6 +34,7 @@ export interface Operation {
   readonly params: ReadonlyArray<{ readonly name: string; readonly kind: string }>
   readonly query: ReadonlyArray<QueryParameter>
   readonly body: Json | undefined
+  readonly hasOptionalBody: boolean
   readonly example: unknown
   /** Whether it takes an Idempotency-Key. */
   readonly takesKey: boolean
@@ -63,7 +64,10 @@ interface Documented {
       readonly $ref?: string
     }
   >
-  readonly requestBody?: { readonly content: Record<string, { readonly schema: Json; readonly example?: unknown }> }
+  readonly requestBody?: {
+    readonly required?: boolean
+    readonly content: Record<string, { readonly schema: Json; readonly example?: unknown }>
+  }
   readonly responses: Record<
     string,
     {
@@ -127,6 +131,7 @@ const reflected = (): ReadonlyArray<Operation> => {
         params: [...path.matchAll(/([\w-]+)\/\{(\w+)\}/g)].map(([, kind, name]) => ({ kind: kind!, name: name! })),
         query: parameters.map(parameterOf).filter((parameter) => parameter.in === "query"),
         body: body?.schema,
+        hasOptionalBody: documented.requestBody?.required === false,
         example: body?.example,
         takesKey: parameters.some(({ $ref }) => $ref?.endsWith("IdempotencyKey") === true),
         keyRequired: parameters.some(({ $ref }) => $ref?.endsWith("/RequiredIdempotencyKey") === true),

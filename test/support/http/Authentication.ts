@@ -78,7 +78,8 @@ export const authorize = Effect.fnUntraced(function* ({
 /** Makes an API key. Returns its token, the Authorization header, and the actor. */
 export const makeApiKey = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate.Type> = {}) {
   const { api_key, token } = yield* (yield* ApiKeys).create({ name: "tested", ...input })
-  return { id: api_key.id, token, bearer: [`Bearer ${token}`], actor: { actor_type: "api_key", actor_id: api_key.id } }
+  const actor = { actor_type: "api_key", actor_id: api_key.id, actor_name: api_key.name }
+  return { id: api_key.id, token, bearer: [`Bearer ${token}`], actor }
 })
 
 /** The audience of the tokens. */

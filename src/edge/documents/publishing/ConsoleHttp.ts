@@ -15,7 +15,6 @@ const routes = HttpRouter.use(
     const { tokenOrigin, ways } = yield* SignIn
     const { asset, page } = yield* makePageFiles({
       name: "console",
-      noun: "The console",
       folder: yield* ConsoleFolder
     })
     const headers = Effect.map(withoutDeadline(tokenOrigin), (origin) =>

@@ -13,8 +13,6 @@ import { compress, respond, respondRefusal } from "./CompressedDocument.ts"
 interface WebPage {
   /** As in the paths: `console`. */
   readonly name: string
-  /** At the beginning of a sentence. */
-  readonly noun: string
   readonly folder: URL
 }
 
@@ -49,13 +47,13 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** The routes' handlers: of the page itself, and of an asset by its name. */
-export const makePageFiles = Effect.fnUntraced(function* ({ folder, name, noun }: WebPage) {
+export const makePageFiles = Effect.fnUntraced(function* ({ folder, name }: WebPage) {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Settings>()
   const notBuilt = refuse(
     "NOT_READY",
-    `${noun} is not built: run \`npm ci\` with the development dependencies or \`npm run console\`, and restart the service.`
+    "The page is not built: run `npm ci` with the development dependencies or `npm run console`, and restart the service."
   )
-  const noFile = refuse("NOT_FOUND", `${noun} has no such file: reload the page.`)
+  const noFile = refuse("NOT_FOUND", "The page has no such file: reload it.")
   // A client that disconnects must not interrupt the reading.
   const read = yield* readFiles(name, folder).pipe(
     Effect.provideContext(services),

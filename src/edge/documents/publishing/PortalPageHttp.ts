@@ -28,7 +28,6 @@ export const PortalPageHttp = HttpRouter.use(
     const { extname } = yield* Path.Path
     const { asset, page } = yield* makePageFiles({
       name: "portal",
-      noun: "The customer's page",
       folder: yield* PortalFolder
     })
     const headers = pageHeaders("(self)")

@@ -31,7 +31,7 @@ export const admissionOf = ({ annotations, identifier }: HttpApiEndpoint.Top, li
 
 /** Whether the cached key was rotated, or its license deleted. */
 export const isStaleKey = (refusal: Refusal): refusal is Refusal<"LICENSE_KEY_INVALID" | "NOT_FOUND"> =>
-  refusal.code === "LICENSE_KEY_INVALID" || refusal.code === "NOT_FOUND"
+  refusal.code === "LICENSE_KEY_INVALID" || (refusal.code === "NOT_FOUND" && refusal.detail === "id")
 
 /** How to answer a refusal of an admitted request: a stale key is a failed credential, and the others may be signed. */
 export const treatmentOf = (refusal: Refusal): "forgetKey" | "sign" | "plain" =>
