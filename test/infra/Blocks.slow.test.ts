@@ -103,6 +103,9 @@ const excused: typeof executed = {
     "Microsoft Entra ID: ": "Needs an account there.",
     "Auth0: ": "Needs an account there."
   },
+  "docs/guides/customer-page.md": {
+    "The customer's page: ": "Settings; test/clients/portal starts a service with its own."
+  },
   "docs/guides/effect-client.md": {
     "The typed client: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
   },
@@ -117,6 +120,10 @@ const excused: typeof executed = {
     "The application kit: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
   },
   "docs/guides/generated-clients.md": { "Generated clients: sh": "Loads the generators." },
+  "docs/guides/mail.md": {
+    "Switching it on: sh": "Needs a mail server; test/ledger/mail has one of its own.",
+    "Templates: ": "Lines of a template."
+  },
   "docs/guides/tour.md": { "The tour: sh": ".ci/run executes the first two." }
 }
 

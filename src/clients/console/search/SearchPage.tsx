@@ -27,27 +27,21 @@ export const SearchPage = () => {
 
 const Found = ({ q }: { readonly q: string }) => {
   const combined = combinedOf(q)
-  return combined === undefined ? <Results q={q} /> : <Together of={combined} />
+  return combined === undefined ? <Results q={q} /> : <Together of={combined} q={q} />
 }
 
-/** Licenses that match several terms. */
-const Together = ({ of }: { readonly of: Combined }) => {
+/** Licenses that match several terms. If there are none, the text is one term: a short word looks like the end of a key. */
+const Together = ({ of, q }: { readonly of: Combined; readonly q: string }) => {
   const licenses = useAsk("listLicenses", { query: { ...of, limit: 20, expand: ["product", "policy"] } })
   return (
     <Loaded of={licenses}>
       {({ items }) => {
         const [license, other] = items
-        return license !== undefined && other === undefined ? (
+        if (license === undefined) return <Results q={q} />
+        return other === undefined ? (
           <Navigate to="/licenses/$id" params={{ id: license.id }} replace />
         ) : (
-          <Table
-            caption="Licenses"
-            columns={licenseColumns()}
-            rows={items}
-            keyOf={({ id }) => id}
-            icon="search"
-            empty="No license matches all of these."
-          />
+          <Table caption="Licenses" columns={licenseColumns()} rows={items} keyOf={({ id }) => id} empty="None." />
         )
       }}
     </Loaded>

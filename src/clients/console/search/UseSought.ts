@@ -8,22 +8,14 @@ import { combinedOf } from "./Terms.ts"
 const pause = "150 millis"
 const lengthMin = 2
 
-const seek = (text: string) => {
+const seek = Effect.fnUntraced(function* (text: string) {
   const combined = combinedOf(text)
-  return combined === undefined
-    ? send("search", { query: { q: text } })
-    : Effect.map(
-        send("listLicenses", { query: { ...combined, limit: 20 } }),
-        ({ items }): SearchResults => ({
-          licenses: items,
-          customers: [],
-          devices: [],
-          orders: [],
-          subscriptions: [],
-          bulk_jobs: []
-        })
-      )
-}
+  const { items } = combined ? yield* send("listLicenses", { query: { ...combined, limit: 20 } }) : { items: [] }
+  // A short word of a name looks like the end of a key.
+  if (items.length === 0) return yield* send("search", { query: { q: text } })
+  const others = { customers: [], devices: [], orders: [], subscriptions: [], bulk_jobs: [] }
+  return { licenses: items, ...others } satisfies SearchResults
+})
 
 export interface Sought {
   readonly text: string

@@ -1,6 +1,7 @@
 /** What screens say and show where something is missing: choices, rights, room on a phone, the network, a part of an address. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { atConsole, consoleLayer, withPerson } from "../browser/Browser.ts"
 import { forgive, prepare } from "../browser/Meanwhile.ts"
@@ -176,6 +177,8 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     ({ skip }) =>
       Effect.gen(function* () {
         yield* prepare(0)
+        // A new service shows its first steps instead of charts.
+        yield* issue()
         yield* atConsole(skip, async (person) => {
           await person.opens("/licenses?sort=bogus", "This screen cannot be shown")
           await person.sees(/^A part of this address is not known/)

@@ -161,7 +161,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
         const paddle = yield* record("paddle", "1001")
         const single = yield* record("paddle", "1002")
         yield* withPerson(skip, async (person) => {
-          const typed = (text: string) => person.page.getByRole("combobox", { name: "Order" }).fill(text)
+          const typed = (text: string) => person.page.getByRole("combobox", { name: "Order", exact: true }).fill(text)
           const linked = (value: string) =>
             person.page.locator(`[name="order_id"][value="${value}"]`).waitFor({ state: "attached" })
           await person.opens(`/licenses/new?product_id=${product.id}`, "Issue a license")
