@@ -36,7 +36,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the worke
         yield* untilPasses(1)
         assert.deepStrictEqual(
           (yield* statuses).map(({ name, failures, last_success_at }) => [name, failures, last_success_at]),
-          ["expiry", "feature", "lease", "heartbeat"].map((name) => [name, 0, noon])
+          ["expiry", "feature", "period", "lease", "heartbeat"].map((name) => [name, 0, noon])
         )
         const { license: second } = yield* storeOne({ license: { expires_at: noon + 20_000 } })
         yield* TestClock.adjust("20 seconds")
@@ -57,7 +57,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the worke
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { statuses } = yield* Effect.provideService(node, Scope.Scope, scope)
-        assert.lengthOf(yield* statuses, 4)
+        assert.lengthOf(yield* statuses, 5)
         yield* Scope.close(scope, Exit.void)
         assert.deepStrictEqual(yield* statuses, [])
       })
