@@ -39,7 +39,7 @@ const renames: ReadonlyArray<Rename> = [
   },
   {
     what: "an optional field of a body",
-    file: "licensing/model/License.ts",
+    file: "licensing/model/LicenseFeature.ts",
     from: "  add_credits: Schema.optionalKey",
     to: "  more_credits: Schema.optionalKey",
     reported: "licenses/Features.tsx"
