@@ -75,7 +75,7 @@ export const english = {
 
   seats: "Seats",
   seatsUsed: (used: number, limit: number) => `${used} of ${count(limit, "seat", "seats")} in use`,
-  noSeats: "Nobody uses a seat now.",
+  noSeats: "No seats are in use.",
   seatUntil: (instant: string) => `Held until ${instant}`,
 
   features: "What it includes",

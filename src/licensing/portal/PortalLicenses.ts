@@ -122,7 +122,7 @@ const presented = (license: License, facts: LicenseFacts | undefined): ReadonlyA
 
 /**
  * The licenses `l` of an owner. An address owns those that name it, and those of its customer that name nobody. The index of the
- * search finds the first. Those of a customer that is being erased belong to nobody.
+ * search finds the first. Those of a customer that is being erased have no owner.
  */
 const owned = (sql: SqlClient.SqlClient, owner: PortalOwner): Statement.Fragment => {
   if (owner.kind === "license") return sql`l.id = ${owner.licenseId}`

@@ -15,7 +15,7 @@ import { sha256 } from "../../platform/signing/Digest.ts"
 import { PortalLicenses } from "./PortalLicenses.ts"
 
 const linkMinutes = 15
-/** Links of one address that are valid at the same time: nobody fills another's mailbox. */
+/** Links of one address that are valid at the same time, so that a mailbox cannot be flooded. */
 const linksMax = 3
 /** Requests that wait. */
 const queueMax = 1_000
@@ -63,7 +63,7 @@ export class PortalLinks extends Context.Service<
           WHERE (SELECT count(*) FROM portal_links WHERE address = ${address} AND expires_at > ${instant(now)}) < ${linksMax}
           RETURNING address`
         if (written.length === 0) return
-        // After the #, which browsers send to nobody.
+        // After the #, which browsers do not send.
         const link = `${baseUrl}/portal#link=${token}`
         yield* mail.queue({
           kind: "sign_in_link",

@@ -24,7 +24,7 @@ export const portalSettings = {
   portalLogo: optional("LICENSING_PORTAL_LOGO", "the path of an image: .svg, .png, .webp or .jpg", text),
   /** The color of buttons and links; unset: the console's. */
   portalColor: optional("LICENSING_PORTAL_COLOR", "a color as #4250d4", color),
-  /** Where customers ask for help; unset: the page names nobody. */
+  /** Where customers ask for help; unset: the page shows no contact. */
   portalContact: optional(
     "LICENSING_PORTAL_CONTACT",
     "an e-mail address, as help@example.com, or an http or https address",

@@ -68,7 +68,7 @@ const runUntilEnd = <A, E>(of: Session, effect: Effect.Effect<A, E>): Promise<Ex
 export const runInSession = <A, E>(of: Session, effect: Effect.Effect<A, E, Client>) =>
   runUntilEnd(of, inSession(of, effect))
 
-/** Runs an effect in the current session until the signal cancels it; then nothing is told. */
+/** Runs an effect in the current session until the signal cancels it; then no result is reported. */
 export const cancellable = <A, E>(
   effect: Effect.Effect<A, E, Client>,
   signal: AbortSignal,
