@@ -980,7 +980,7 @@ CREATE TABLE bulk_job_parts (
   CONSTRAINT bulk_job_parts_pkey PRIMARY KEY (job_id, start),
   CONSTRAINT bulk_job_parts_job_id_fkey FOREIGN KEY (job_id) REFERENCES bulk_jobs(id) ON DELETE CASCADE
 );
-COMMENT ON TABLE bulk_job_parts IS 'A row is a part of the licenses that matched when the job was created, until the job has gone through them. Start is the position of the first one.';
+COMMENT ON TABLE bulk_job_parts IS 'A row is a part of the licenses that matched when the job was created. Start is the position of the first one.';
 
 CREATE TABLE bulk_job_refusals (
   job_id text NOT NULL,

@@ -153,10 +153,7 @@ export const progressOf = (
       UPDATE bulk_jobs SET position = position + ${decisions.length}, changed = changed + ${changed},
         refused = refused + ${refusals.length}, unchanged = unchanged + ${decisions.length - changed - refusals.length},
         attempts = 0, leased_until = ${instant(until ?? null)}, updated_at = ${instant(now)}
-      WHERE id = ${id} AND position = ${position} AND status = 'running' RETURNING position
-    ), done AS (
-      DELETE FROM bulk_job_parts p USING advanced
-      WHERE p.job_id = ${id} AND p.start + cardinality(p.license_ids) <= advanced.position
+      WHERE id = ${id} AND position = ${position} AND status = 'running' RETURNING id
     )
     SELECT demand(EXISTS (SELECT FROM advanced), ${concurrentChange}, 'the job was canceled or taken over')`
   if (refusals.length === 0) return [advanced]
@@ -181,6 +178,5 @@ export const endJob = (
       UPDATE bulk_jobs SET status = ${status}, failure = ${failure ?? null}, leased_until = NULL,
         updated_at = ${instant(now)}, ended_at = ${instant(now)}
       WHERE id = ${id} AND status IN ('pending', 'running')`
-    yield* sql`DELETE FROM bulk_job_parts WHERE job_id = ${id}`
     return (yield* findJob(sql, id))!
   })

@@ -46,6 +46,7 @@ export const licenseFilters = {
   maintenance_expires_before: Schema.optionalKey(Timestamp),
   maintenance_expires_after: Schema.optionalKey(Timestamp),
   license_key_last4: text,
+  bulk_job_id: text,
   q: Schema.optionalKey(Text(512))
 }
 

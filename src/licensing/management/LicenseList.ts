@@ -31,6 +31,7 @@ export interface LicenseFilter extends ListRequest, MetadataFilter {
   readonly maintenance_expires_before?: number
   readonly maintenance_expires_after?: number
   readonly license_key_last4?: string
+  readonly bulk_job_id?: string
   readonly q?: string
 }
 
@@ -220,7 +221,7 @@ export const movedRows = (
     : movedIntoState(sql, status, now, match === undefined ? conditions : sql`${conditions} AND ${match.matches}`)
 
 const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
-  const { product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
+  const { bulk_job_id: job, product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
   const { maintenance_expires_after: after, maintenance_expires_before: before } = filter
   // The index of the sort serves the filter, too.
   const maintenance = sql.literal(columnOf("maintenance_expires_at"))
@@ -234,6 +235,7 @@ const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
       "l.subscription_id": subscription_id,
       "l.license_key_last4": license_key_last4
     }),
+    job === undefined ? sql`TRUE` : sql`l.id IN (SELECT unnest(license_ids) FROM bulk_job_parts WHERE job_id = ${job})`,
     filter.expires_before === undefined ? sql`TRUE` : sql`l.expires_at < ${instant(filter.expires_before)}`,
     filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`,
     before === undefined ? sql`TRUE` : sql`${maintenance} < ${instant(before)}`,

@@ -160,7 +160,7 @@ export const leftOut: Readonly<Record<string, string>> = {
   report_exports: "Made again when they are wanted.",
   report_export_chunks: "Made again when they are wanted.",
   bulk_jobs: "History.",
-  bulk_job_parts: "The work of running nodes.",
+  bulk_job_parts: "History.",
   bulk_job_refusals: "History.",
   portal_sessions: "Customers sign in again.",
   portal_links: "Customers ask for another one.",

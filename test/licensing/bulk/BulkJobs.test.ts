@@ -45,6 +45,8 @@ const licensesOf = (product: Parameters<typeof makeLicense>[0], count: number, m
 
 const get = (id: string) => Effect.flatMap(TestServer, ({ client }) => client.licenses.get({ params: { id } }))
 
+const toId = ({ id }: { readonly id: string }) => id
+
 /** The events of a job, by license. */
 const eventsOf = Effect.fnUntraced(function* ({ id }: { readonly id: string }) {
   const sql = yield* SqlClient.SqlClient
@@ -79,7 +81,7 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 120_
       const events = yield* eventsOf(job)
       assert.sameMembers(
         events.map(({ resource_id }) => resource_id),
-        made.map(({ id }) => id)
+        made.map(toId)
       )
       for (const event of events) assert.deepInclude(event, { event_type: "license.suspended", actor_type: "api_key" })
       const { items } = yield* client.bulkJobs.listRefusals({ params: { id: job.id }, query: {} })
@@ -96,6 +98,10 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 120_
       assert.deepInclude(again, { ...counts, unchanged: 4, refused: 1 })
       const inState = yield* run({ action: "reinstate", filter: { product_id: product.id, status: "suspended" } })
       assert.deepInclude(inState, { ...counts, matched: 4, changed: 4 })
+      const { items: matched } = yield* client.licenses.list({ query: { bulk_job_id: job.id } })
+      assert.sameMembers(matched.map(toId), [...made, suspended!, revoked!].map(toId))
+      const ofJob = yield* run({ action: "suspend", filter: { bulk_job_id: job.id } })
+      assert.deepInclude(ofJob, { matched: 5, changed: 4, refused: 1 })
     })
   )
 
