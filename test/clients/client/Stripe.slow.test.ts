@@ -4,6 +4,8 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { Event } from "../../../src/ledger/events/Event.ts"
+import { bodyOf } from "../../../src/ledger/webhooks/Message.ts"
 import { RandomSource } from "../../simulation/requests/RandomSource.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { type StripeEvent, sign } from "./StripeFake.ts"
@@ -30,6 +32,60 @@ const deliver = Effect.fnUntraced(function* (event: StripeEvent) {
   const { logged, send } = yield* Sales
   const body = JSON.stringify(event)
   assert.strictEqual(yield* send(body, { "stripe-signature": sign(body) }), 204, logged().slice(-3_000))
+})
+
+/** Uses features of a license in its subscription's period, ends the period, and returns the events that tell its usage. */
+const periodOf = Effect.fnUntraced(function* (
+  params: { readonly id: string },
+  key: string,
+  used: { readonly [feature_code: string]: number }
+) {
+  const { client, send } = yield* TestServer
+  const { productId } = yield* Sales
+  const runtime = (operation: string, body: object) =>
+    send({
+      method: "POST",
+      path: `/api/v1/license/${operation}`,
+      headers: { authorization: `License ${key}` },
+      body: { fingerprint: "a laptop", ...body }
+    })
+  const end = Math.floor(Date.now() / 1_000) * 1_000
+  const period = (current_period_start: number, current_period_end: number) => ({
+    current_period_start,
+    current_period_end
+  })
+  const subscription = yield* client.commerce.createSubscription({
+    params: { id: productId },
+    payload: {
+      external_system: "other",
+      external_id: "sub_meter",
+      status: "active",
+      ...period(end - 86_400_000, end + 86_400_000)
+    }
+  })
+  yield* client.licenses.update({ params, payload: { order_id: "", subscription_id: subscription.id } })
+  const { items: features } = yield* client.features.list({ params: { id: productId }, query: {} })
+  yield* runtime("activate", {})
+  for (const [feature_code, amount] of Object.entries(used)) {
+    const { id: feature_id = "" } = features.find(({ code }) => code === feature_code) ?? {}
+    const payload = { feature_id, enabled: true, max_consumptions: 100, reset_period: "subscription" as const }
+    yield* client.licenses.assignFeature({ params, payload })
+    assert.strictEqual((yield* runtime("consume", { feature_code, amount, event_id: feature_code })).status, 200)
+  }
+  yield* client.commerce.updateSubscription({
+    params: { id: subscription.id },
+    payload: period(end, end + 86_400_000)
+  })
+  // The first use after a period's end closes it.
+  for (const feature_code of Object.keys(used))
+    assert.strictEqual(
+      (yield* runtime("consume", { feature_code, amount: 1, event_id: `${feature_code} 2` })).status,
+      200
+    )
+  const { items: events } = yield* client.events.list({
+    query: { resource_id: params.id, event_type: "usage.period_closed" }
+  })
+  return { end, events }
 })
 
 /** Plays a storm, and compares what the service has with what Stripe has. */
@@ -118,41 +174,39 @@ layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer)), { excludeTestServi
     it.effect("reports the usage of a closed period once to Stripe's meter", () =>
       Effect.gen(function* () {
         const { client } = yield* TestServer
-        const { prices, send, stripe } = yield* Sales
+        const { keys, prices, send, stripe } = yield* Sales
         const customer = stripe.customer("Meter")
         const lines = [{ price: prices.once, quantity: 1 }]
         yield* deliver(stripe.bought({ id: "pi_onceMeter", customer, lines, refunded: 0, dispute: undefined }))
         const [license] = (yield* stateOf("Meter")).licenses
-        const closed = (id: string, feature_code: string, consumed: number) =>
-          JSON.stringify({
-            ...{ id, type: "usage.period_closed", sequence: 7, created_at: "2030-02-01T00:00:00.000Z" },
-            data: {
-              ...{ actor_type: "system", actor_id: "system", resource_type: "license", resource_id: license?.id },
-              metadata: {
-                ...{ feature_code, period_start: "2030-01-01T00:00:00.000Z", period_end: "2030-02-01T00:00:00.000Z" },
-                ...{ consumed, overage: 2, rolled_over: 0 }
-              }
-            }
-          })
-        const report = (body: string, delivery = "del_1", signed = delivery) => {
+        const params = { id: license?.id ?? "" }
+        const { end, events } = yield* periodOf(params, keys.get(customer.email)?.[0] ?? "", {
+          exports: 12,
+          reports: 5
+        })
+        const [used, other] = ["exports", "reports"].map((code) =>
+          events.find(({ metadata }) => metadata["feature_code"] === code)
+        )
+        const report = (event: Event, delivery = "del_1", signed = delivery) => {
+          const body = String(bodyOf({ ...event, resource_id: params.id }))
           const signature = sign(`${signed}.${body}`, undefined, serviceSecret)
           return send(body, { "x-service-delivery-id": delivery, "x-service-signature": signature }, "usage")
         }
-        for (const delivery of ["del_1", "del_1", "del_2"])
-          assert.strictEqual(yield* report(closed("evt_used", "exports", 12), delivery), 204)
-        yield* report(closed("evt_other", "reports", 5))
-        yield* report(closed("evt_unused", "exports", 0))
-        assert.strictEqual(yield* report(closed("evt_forged", "exports", 5), "del_3", "del_4"), 400)
+        const unused = { ...used!, sequence: 1, metadata: { ...used!.metadata, consumed: 0 } }
+        for (const delivery of ["del_1", "del_1", "del_2"]) assert.strictEqual(yield* report(used!, delivery), 204)
+        assert.strictEqual(yield* report(other!), 204)
+        assert.strictEqual(yield* report(unused), 204)
+        assert.strictEqual(yield* report({ ...used!, sequence: 2 }, "del_3", "del_4"), 400)
         assert.deepStrictEqual(Array.from(stripe.meterEvents.values()), [
           {
             event_name: "exported_pages",
-            identifier: "evt_used",
+            identifier: `evt_${used!.sequence}`,
             "payload[stripe_customer_id]": "cus_Meter",
             "payload[value]": "12",
-            timestamp: String(Date.UTC(2030, 1, 1) / 1_000 - 1)
+            timestamp: String(end / 1_000 - 1)
           }
         ])
-        yield* client.licenses.suspend({ params: { id: license?.id ?? "" } })
+        yield* client.licenses.suspend({ params })
       })
     )
 
