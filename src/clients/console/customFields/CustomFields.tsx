@@ -22,7 +22,7 @@ const common = {
 
 const required = flag("Once it has a value, it keeps one", { hint: "The value can then be changed, not cleared." })
 
-/** The options are shown for the type that has them (look/forms.css). */
+/** The options are shown for the type that has them (look/styles/forms.css). */
 const creationFields: FieldsOf<Creation> = {
   ...common,
   resource_type: choice("For", resourceChoices, { required: true }),

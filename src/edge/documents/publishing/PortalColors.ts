@@ -10,7 +10,7 @@ const [black, white]: readonly [Rgb, Rgb] = [
   [0, 0, 0],
   [255, 255, 255]
 ]
-/** The page's lightest and darkest surfaces behind texts (src/clients/console/look/tokens.css: --canvas, --raised). */
+/** The page's lightest and darkest surfaces behind texts (src/clients/console/look/styles/tokens.css: --canvas, --raised). */
 const surfaces = { light: [243, 244, 247], dark: [27, 31, 40] } as const
 const steps = 20
 
