@@ -13,7 +13,6 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   allow_vm: "Whether virtual machines may use the license.",
   app_version: "The application's version, compared exactly with the product's version catalog.",
   boolean_value: "The value of a boolean field.",
-  bulk_job_id: "Only licenses that this bulk job matched.",
   bucket: "The length of a bucket: an hour or a day.",
   bucket_start: "The start of the bucket.",
   by_status: "The number of records in each status.",

@@ -10,15 +10,27 @@ import { OpsErrors, OpsSummary } from "./Ops.ts"
 export class OpsApi extends HttpApiGroup.make("ops")
   .add(
     HttpApiEndpoint.get("webhookHealth", "/ops/webhook-health", { success: Data(WebhookHealth) }).annotateMerge(
-      operation({ id: "getWebhookHealth", summary: "Get the health of webhook deliveries", scopes: ["ops:read"] })
+      operation({
+        id: "getWebhookHealth",
+        summary: "Get the health of webhook deliveries",
+        description: "For each endpoint: its state, pending and failed deliveries, and the last success and failure.",
+        scopes: ["ops:read"]
+      })
     ),
     HttpApiEndpoint.get("mailHealth", "/ops/mail-health", { success: Data(MailHealth) }).annotateMerge(
-      operation({ id: "getMailHealth", summary: "Get the health of mail", scopes: ["ops:read"] })
+      operation({
+        id: "getMailHealth",
+        summary: "Get the health of mail",
+        description:
+          "Whether mail works: pending mails, those sent and given up within 24 hours, and why the last attempt failed.",
+        scopes: ["ops:read"]
+      })
     ),
     HttpApiEndpoint.get("summary", "/ops/summary", { success: Data(OpsSummary) }).annotateMerge(
       operation({
         id: "getOpsSummary",
         summary: "Summarize records and worker statuses",
+        description: "The number of records of each kind, and the state of each worker on the node that responds.",
         scopes: ["ops:read"]
       })
     ),

@@ -70,6 +70,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
       operation({
         id: "getCustomerSummary",
         summary: "Summarize a customer's licenses and usage",
+        description:
+          "The customer's licenses by status, active devices, live leases, validations, orders, subscriptions, and usage by product and feature in the period.",
         scopes,
         reach: "rows"
       })

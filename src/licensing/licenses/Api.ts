@@ -46,7 +46,7 @@ export const licenseFilters = {
   maintenance_expires_before: Schema.optionalKey(Timestamp),
   maintenance_expires_after: Schema.optionalKey(Timestamp),
   license_key_last4: text,
-  bulk_job_id: text,
+  bulk_job_id: Schema.optionalKey(Schema.String.annotate({ description: "Only licenses that this bulk job matched." })),
   q: Schema.optionalKey(Text(512))
 }
 
@@ -249,7 +249,12 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       success: HttpApiSchema.NoContent,
       error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
     }).annotateMerge(
-      operation({ id: "removeLicenseFeature", summary: "Remove a feature from a license", scopes: ["license:write"] })
+      operation({
+        id: "removeLicenseFeature",
+        summary: "Remove a feature from a license",
+        description: "The license no longer includes the feature. If it is assigned again, its count begins at zero.",
+        scopes: ["license:write"]
+      })
     )
   )
   .middleware(Decoding)

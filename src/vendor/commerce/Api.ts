@@ -39,7 +39,15 @@ const orders = [
     success: Data(Order).pipe(HttpApiSchema.status(201)),
     error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
   })
-    .annotateMerge(operation({ id: "createOrder", summary: "Record an order", scopes: ["product:write"] }))
+    .annotateMerge(
+      operation({
+        id: "createOrder",
+        summary: "Record an order",
+        description:
+          "Mirrors an order of another system. It changes no license by itself; licenses and renewals link to it. external_id is unique in its product and external_system.",
+        scopes: ["product:write"]
+      })
+    )
     .annotate(PathTables, { id: "products" }),
   HttpApiEndpoint.get("getOrder", "/orders/:id", {
     params,
@@ -55,7 +63,15 @@ const orders = [
     error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
   })
     .middleware(Conditional)
-    .annotateMerge(operation({ id: "updateOrder", summary: "Update an order", scopes: ["product:write"] }))
+    .annotateMerge(
+      operation({
+        id: "updateOrder",
+        summary: "Update an order",
+        description:
+          "Omitted fields keep their values. Any status may follow any other, and no license changes by itself.",
+        scopes: ["product:write"]
+      })
+    )
     .annotate(PathTables, { id: "orders" })
 ] as const
 
@@ -81,7 +97,15 @@ const subscriptions = [
     success: Data(Subscription).pipe(HttpApiSchema.status(201)),
     error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
   })
-    .annotateMerge(operation({ id: "createSubscription", summary: "Record a subscription", scopes: ["product:write"] }))
+    .annotateMerge(
+      operation({
+        id: "createSubscription",
+        summary: "Record a subscription",
+        description:
+          "Mirrors a subscription of another system. It changes no license by itself; licenses and renewals link to it, and quotas may follow its current period. external_id is unique in its product and external_system.",
+        scopes: ["product:write"]
+      })
+    )
     .annotate(PathTables, { id: "products" }),
   HttpApiEndpoint.get("getSubscription", "/subscriptions/:id", {
     params,

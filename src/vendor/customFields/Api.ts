@@ -35,7 +35,15 @@ const definitions = [
     payload: CustomFieldCreate,
     success: Data(CustomFieldDefinition).pipe(HttpApiSchema.status(201)),
     error: failures("NOT_FOUND", "DUPLICATE_CODE", "VALIDATION_ERROR")
-  }).annotateMerge(operation({ id: "createCustomField", summary: "Define a custom field", scopes: ["product:write"] })),
+  }).annotateMerge(
+    operation({
+      id: "createCustomField",
+      summary: "Define a custom field",
+      description:
+        "Defines a typed value that the vendor keeps with the product's licenses, or with customers. The value of a required field can be replaced, not cleared.",
+      scopes: ["product:write"]
+    })
+  ),
   HttpApiEndpoint.get("get", "/products/:id/custom-fields/:field_id", {
     params,
     success: Data(CustomFieldDefinition),

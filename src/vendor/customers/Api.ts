@@ -32,7 +32,14 @@ export class CustomersApi extends HttpApiGroup.make("customers")
       success: Data(Customer).pipe(HttpApiSchema.status(201)),
       error: failures("DUPLICATE_CODE")
     }).annotateMerge(
-      operation({ id: "createCustomer", summary: "Create a customer", scopes: ["license:write"], reach: "forbidden" })
+      operation({
+        id: "createCustomer",
+        summary: "Create a customer",
+        description:
+          "A customer is who licenses, orders and subscriptions are for. Its code is unique, for example its id in another system.",
+        scopes: ["license:write"],
+        reach: "forbidden"
+      })
     ),
     HttpApiEndpoint.get("get", "/customers/:id", {
       params,
@@ -46,7 +53,15 @@ export class CustomersApi extends HttpApiGroup.make("customers")
       error: failures("NOT_FOUND", "DUPLICATE_CODE", "CONFLICT")
     })
       .middleware(Conditional)
-      .annotateMerge(operation({ id: "updateCustomer", summary: "Update a customer", scopes: ["license:write"] })),
+      .annotateMerge(
+        operation({
+          id: "updateCustomer",
+          summary: "Update a customer",
+          description:
+            "Omitted fields keep their values. A license's own customer_name and customer_email do not change.",
+          scopes: ["license:write"]
+        })
+      ),
     HttpApiEndpoint.delete("delete", "/customers/:id", {
       params,
       success: HttpApiSchema.NoContent,

@@ -28,7 +28,15 @@ export class FeaturesApi extends HttpApiGroup.make("features")
       success: Data(Feature).pipe(HttpApiSchema.status(201)),
       error: failures("NOT_FOUND", "DUPLICATE_CODE")
     })
-      .annotateMerge(operation({ id: "createFeature", summary: "Create a feature", scopes: ["product:write"] }))
+      .annotateMerge(
+        operation({
+          id: "createFeature",
+          summary: "Create a feature",
+          description:
+            "A feature is a part of the product that a license includes or counts. A license has it through its policy or an assignment of its own, with an optional quota. Its code, unique in the product, names it in consume and in signed responses.",
+          scopes: ["product:write"]
+        })
+      )
       .annotate(PathTables, ofProduct),
     HttpApiEndpoint.get("get", "/features/:id", {
       params,

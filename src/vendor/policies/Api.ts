@@ -74,7 +74,15 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
       success: Data(Policy).pipe(HttpApiSchema.status(201)),
       error: failures("NOT_FOUND", "DUPLICATE_CODE")
     })
-      .annotateMerge(operation({ id: "createPolicy", summary: "Create a policy", scopes: ["product:write"] }))
+      .annotateMerge(
+        operation({
+          id: "createPolicy",
+          summary: "Create a policy",
+          description:
+            "A policy sets the rules of its licenses: type, term, limits and what is allowed. A perpetual license never expires, but its maintenance may. time_limited, subscription and trial licenses expire: at an expires_at of their own, or after the policy's duration_days. A consumption license is limited by its quotas alone.",
+          scopes: ["product:write"]
+        })
+      )
       .annotate(PathTables, ofProduct),
     HttpApiEndpoint.get("get", "/policies/:id", {
       params,

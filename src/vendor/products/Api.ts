@@ -24,7 +24,14 @@ export class ProductsApi extends HttpApiGroup.make("products")
       success: Data(Product).pipe(HttpApiSchema.status(201)),
       error: failures("DUPLICATE_CODE")
     }).annotateMerge(
-      operation({ id: "createProduct", summary: "Create a product", scopes: ["product:write"], reach: "forbidden" })
+      operation({
+        id: "createProduct",
+        summary: "Create a product",
+        description:
+          "A product is what the vendor sells. Policies, features, versions, orders and licenses belong to one. Its code is unique, and applications name it as product_code.",
+        scopes: ["product:write"],
+        reach: "forbidden"
+      })
     ),
     HttpApiEndpoint.get("get", "/products/:id", {
       params,
@@ -38,7 +45,15 @@ export class ProductsApi extends HttpApiGroup.make("products")
       error: failures("NOT_FOUND", "DUPLICATE_CODE")
     })
       .middleware(Conditional)
-      .annotateMerge(operation({ id: "updateProduct", summary: "Update a product", scopes: ["product:write"] })),
+      .annotateMerge(
+        operation({
+          id: "updateProduct",
+          summary: "Update a product",
+          description:
+            "Omitted fields keep their values. Applications that send or compare product_code need the new code.",
+          scopes: ["product:write"]
+        })
+      ),
     HttpApiEndpoint.delete("delete", "/products/:id", {
       params,
       success: HttpApiSchema.NoContent,

@@ -80,6 +80,7 @@ describe("The OpenAPI document", () => {
     const use = (name: string) => used.set(name, (used.get(name) ?? 0) + 1)
     for (const { operation } of documented) {
       assert.isNotEmpty(operation.description, operation.operationId)
+      assert.notStrictEqual(operation.description, operation.summary, operation.operationId)
       for (const [status, { description }] of Object.entries(operation.responses))
         if (Number(status) < 400) assert.notStrictEqual(description, operation.summary, operation.operationId)
       for (const parameter of operation.parameters ?? []) {

@@ -196,7 +196,10 @@ licensing_process_memory_bytes{kind="rss"} 1.5e+08
 
 describe("The colours of series", () => {
   const look = (name: string) =>
-    readFileSync(fileURLToPath(new URL(`../../../../src/clients/console/look/styles/${name}.css`, import.meta.url)), "utf8")
+    readFileSync(
+      fileURLToPath(new URL(`../../../../src/clients/console/look/styles/${name}.css`, import.meta.url)),
+      "utf8"
+    )
   const colours = [...look("charts").matchAll(/\.series-\d \{\s+color: light-dark\((#\w{6}), (#\w{6})\)/g)]
   const papers = /--paper: light-dark\((#\w+), (#\w+)\)/.exec(look("tokens"))!
 
