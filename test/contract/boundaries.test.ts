@@ -27,6 +27,7 @@ const inWords: ReadonlySet<string> = new Set([
   ),
   "createLicense starts_at",
   "createLicense maintenance_expires_at",
+  "checkoutFloatingLicense until",
   "updateLicense starts_at",
   "updateLicense expires_at",
   "updateLicense maintenance_expires_at",

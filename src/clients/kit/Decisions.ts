@@ -34,6 +34,8 @@ const rules = {
   SELF_DEACTIVATION_LIMIT_REACHED: rule("warn", "request"),
   FLOATING_LIMIT_REACHED: rule("ask", "seat"),
   FLOATING_NOT_ENABLED: rule("ask", "seat"),
+  BORROWING_NOT_ALLOWED: rule("warn", "request"),
+  BORROW_TOO_LONG: rule("warn", "request"),
   LEASE_EXPIRED: again("seat"),
   LEASE_NOT_ACTIVE: again("seat"),
   LEASE_NOT_FOUND: again("seat"),

@@ -23,6 +23,7 @@ export const RefusalFacts = Schema.Struct({
   extra_credits: count("The bought credits that are left."),
   overage: count("What is consumed beyond the quota and bought credits."),
   resets_at: instant("When the quota begins anew."),
+  until_max: instant("Until when a seat can be borrowed now."),
   max: count("The limit that is reached."),
   used: count("What is in use of the limit."),
   retry_after_seconds: count("Seconds after which the same request may succeed.")

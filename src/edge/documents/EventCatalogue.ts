@@ -63,11 +63,15 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "usage.overage_started": "A consumption exceeded quota and bought credits for the first time in the period.",
   "usage.threshold_reached": "The counted usage reached 80 % of the quota.",
   "usage.exhausted": "The counted usage reached the quota.",
-  "lease.checked_out": "A floating seat was taken.",
-  "lease.checked_in": "A floating seat was released.",
-  "lease.expired": "A floating seat ended without a release: no heartbeat arrived in time, or access ended.",
-  "device.reset": "A device was reset: its slot and seats are free.",
-  "device.blacklisted": "A device was blacklisted: it is refused until it is unblacklisted.",
+  "lease.checked_out":
+    "A floating seat was taken. With `borrowed_until` it is borrowed: it needs no heartbeat until then.",
+  "lease.checked_in": "A floating seat was released. With `borrowed_until` it was borrowed, and was given back early.",
+  "lease.expired":
+    "A floating seat ended without a release: no heartbeat arrived in time, the borrowed time passed, or access ended.",
+  "device.reset":
+    "A device was reset: its slot and seats are free, except a borrowed seat, which stays taken until `borrowed_until`.",
+  "device.blacklisted":
+    "A device was blacklisted: it is refused until it is unblacklisted. A borrowed seat stays taken until `borrowed_until`.",
   "device.unblacklisted": "A device is no longer blacklisted.",
   "device.expired": "A device missed its heartbeat; its slot is free.",
   "webhook.created": "A webhook endpoint was created. It is the endpoint's first delivery, if it takes this type.",

@@ -33,5 +33,5 @@ export const actions: { readonly [A in BulkAction]: Action } = {
   policy: action(changePolicy, ({ policy_id = "", ...parameters }) => ({ ...parameters, policy_id }), false),
   apply_policy: action(changePolicy, (_, { policy_id }) => ({ policy_id }), false),
   update: action(update, asGiven),
-  reset_devices: action(transfer, () => ({ reset_devices: true }), false)
+  reset_devices: action(transfer, (parameters) => ({ ...parameters, reset_devices: true }), false)
 }

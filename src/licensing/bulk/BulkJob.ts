@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Count } from "../../contract/api/Int64.ts"
 import { Reference, Text } from "../../contract/api/Text.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
-import { LicensePolicyChange, LicenseUpdate } from "../model/License.ts"
+import { LicensePolicyChange, LicenseTransfer, LicenseUpdate } from "../model/License.ts"
 import { limitNames } from "../model/Limits.ts"
 import { exactlyOne, LicenseRenew } from "../model/RenewalRequests.ts"
 
@@ -23,10 +23,11 @@ const parameters = Schema.Struct({
   max_transfers: LicenseUpdate.fields.max_transfers,
   offline_grace_days: LicenseUpdate.fields.offline_grace_days,
   self_deactivations_per_month: LicenseUpdate.fields.self_deactivations_per_month,
-  metadata: LicenseUpdate.fields.metadata
+  metadata: LicenseUpdate.fields.metadata,
+  release_borrowed: LicenseTransfer.fields.release_borrowed
 }).annotate({
   description:
-    "Of renew: exactly one of expires_at and extend_by_days. Of policy: policy_id, and perhaps expires_at and keep_features. Of update: limits and metadata. The other actions take none."
+    "Of renew: exactly one of expires_at and extend_by_days. Of policy: policy_id, and perhaps expires_at and keep_features. Of update: limits and metadata. Of reset_devices: perhaps release_borrowed. The other actions take none."
 })
 export type BulkParameters = typeof parameters.Type
 
@@ -39,7 +40,7 @@ const parametersOf = {
   policy: ["policy_id", "expires_at", "keep_features"],
   apply_policy: [],
   update: [...limitNames, "metadata"],
-  reset_devices: []
+  reset_devices: ["release_borrowed"]
 } as const satisfies { readonly [action: string]: ReadonlyArray<keyof BulkParameters> }
 
 export type BulkAction = keyof typeof parametersOf

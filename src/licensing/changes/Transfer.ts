@@ -14,6 +14,7 @@ import {
 import type { Limits } from "../model/Limits.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { endAll } from "../rules/Lifecycle.ts"
+import { borrowedUntil, endUnborrowed } from "../rules/Seats.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { resetDevice } from "./DeviceActions.ts"
 import { keyRotatedEvent, type RotateKeyCommand } from "./KeyRotation.ts"
@@ -65,8 +66,8 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
         { detail: String(view.limits.max_transfers) }
       )
     }
-    const reset = command.reset_devices === true ? resetAll(view, now) : noReset
-    const isTransferred = ownerChanges || reset.count > 0
+    const reset = command.reset_devices === true ? resetAll(view, command.release_borrowed === true, now) : noReset
+    const isTransferred = ownerChanges || reset.count > 0 || reset.released > 0
     if (!isTransferred && newKey === undefined) return accept({}, snapshot)
     const { license: licenseChanges, ...devices } = reset.changes
     return accept(
@@ -80,7 +81,7 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
         },
         entitlement: isTransferred,
         events: [
-          ...(isTransferred ? [transferredEvent(license, ownerChanges ? changes : undefined, reset.count)] : []),
+          ...(isTransferred ? [transferredEvent(license, ownerChanges ? changes : undefined, reset)] : []),
           ...(newKey === undefined ? [] : [keyRotatedEvent(license, newKey)])
         ]
       },
@@ -92,11 +93,12 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
 const transferredEvent = (
   { id }: LicenseRecord,
   changes: ReturnType<typeof changesOf> | undefined,
-  devices_reset: number
+  { count, released }: Reset
 ) =>
   licenseEvent("license.transferred", id, {
     ...(changes && { changes }),
-    ...(devices_reset > 0 && { devices_reset })
+    ...(count > 0 && { devices_reset: count }),
+    ...(released > 0 && { seats_released: released })
   })
 
 const refuseUnknownCustomer = (
@@ -127,22 +129,26 @@ const isExhausted = ({ times_transferred }: LicenseRecord, { max_transfers }: Li
 
 interface Reset {
   readonly count: number
+  /** Borrowed seats that end. */
+  readonly released: number
   readonly changes: Changes
 }
 
-const noReset: Reset = { count: 0, changes: {} }
+const noReset: Reset = { count: 0, released: 0, changes: {} }
 
 /** Blacklisted devices stay blacklisted. */
-const resetAll = (view: LicenseView, now: number): Reset => {
+const resetAll = (view: LicenseView, releases: boolean, now: number): Reset => {
   const devices = Array.from(view.devices).filter(isResettable)
+  const borrowed = Array.from(view.liveLeases).filter((lease) => borrowedUntil(lease, now) !== undefined)
   const otherCount = view.otherResettable
   return {
     count: devices.length + otherCount,
+    released: releases ? borrowed.length : 0,
     changes: {
       license: { active_device_count: 0 },
       devices: devices.map((device) => resetDevice(device, now)),
       ...(otherCount > 0 && { othersReset: true }),
-      leases: endAll(view.liveLeases, now)
+      leases: releases ? endAll(view.liveLeases, now) : endUnborrowed(view.liveLeases, "ended", now)
     }
   }
 }

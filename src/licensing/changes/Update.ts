@@ -15,8 +15,8 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import { limitNames } from "../model/Limits.ts"
+import { isShownAlike } from "../rules/Entitlement.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
-import { isShownAlike } from "../rules/Licensee.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { begunFeatures, changesOfBegun, hasEnd, refuseTerms, termBeginsAt, termBegun } from "../rules/Terms.ts"
 import { withPeriods } from "../rules/UsagePeriods.ts"

@@ -5,7 +5,7 @@
 import type { Refusal } from "../../contract/api/Failure.ts"
 import type { HandedSpan } from "../../platform/telemetry/Traces.ts"
 
-export const wireVersion = 5
+export const wireVersion = 6
 
 /** A command with the request that it comes from. `null`: none. */
 export type HandedOver = readonly [

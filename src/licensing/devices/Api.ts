@@ -6,14 +6,14 @@ import { ManagementAuthorization, operation } from "../../access/Management.ts"
 import { Data, Paged } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { listQuery } from "../../contract/api/Paging.ts"
-import { Decoding, PathTables } from "../../contract/api/Requests.ts"
+import { BodyOptional, Decoding, PathTables } from "../../contract/api/Requests.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
-import { Device, DeviceBindingKind, DeviceStatus, deviceSorts } from "../model/Device.ts"
+import { Device, DeviceBindingKind, DeviceReset, DeviceStatus, deviceSorts } from "../model/Device.ts"
 
 const text = Schema.optionalKey(Schema.String)
 const params = { id: Schema.String, device_id: Schema.String }
 
-const action = (verb: "reset" | "blacklist" | "unblacklist", summary: string, description: string) =>
+const action = (verb: "blacklist" | "unblacklist", summary: string, description: string) =>
   HttpApiEndpoint.post(verb, `/licenses/:id/devices/:device_id/${verb}`, {
     params,
     success: Data(Device),
@@ -60,8 +60,27 @@ export class DevicesApi extends HttpApiGroup.make("devices")
       success: Data(Device),
       error: failures("NOT_FOUND")
     }).annotateMerge(operation({ id: "getDevice", summary: "Get a device", scopes: ["license:read"] })),
-    action("reset", "Reset a device", "Frees its slot and seat; it may be activated again."),
-    action("blacklist", "Blacklist a device", "Frees its slot and seat and blocks it from every runtime operation."),
+    HttpApiEndpoint.post("reset", "/licenses/:id/devices/:device_id/reset", {
+      params,
+      payload: DeviceReset,
+      success: Data(Device),
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "DEVICE_STATE_CONFLICT")
+    })
+      .annotateMerge(
+        operation({
+          id: "resetDevice",
+          summary: "Reset a device",
+          description:
+            "Frees its slot and seat; it may be activated again. A borrowed seat stays taken until its borrowed_until, unless release_borrowed is true.",
+          scopes: ["device:write"]
+        })
+      )
+      .annotate(BodyOptional, true),
+    action(
+      "blacklist",
+      "Blacklist a device",
+      "Frees its slot and seat, unless the seat is borrowed, and blocks it from every runtime operation."
+    ),
     action("unblacklist", "Lift a device's blacklisting", "The device becomes reset and may be activated again.")
   )
   .middleware(Decoding)

@@ -9,7 +9,13 @@ import { createdWithin, sortedBy, totalOf } from "../../platform/postgres/querie
 import { equals, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import { blacklist, reset, unblacklist } from "../changes/DeviceActions.ts"
 import { LicenseActors } from "../engine/LicenseActors.ts"
-import { type Device, type DeviceBindingKind, type DeviceStatus, deviceSorts } from "../model/Device.ts"
+import {
+  type Device,
+  type DeviceBindingKind,
+  type DeviceReset,
+  type DeviceStatus,
+  deviceSorts
+} from "../model/Device.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import { type ClockChanges, clockChangesOf, mayHaveChanged, statusNow } from "../rows/DeviceStatusSql.ts"
 import { listStatusOf } from "../rows/LicenseRows.ts"
@@ -39,7 +45,7 @@ export class Devices extends Context.Service<
   {
     list(licenseId: string, filter: DeviceFilter): Effect.Effect<Page<Device>, Refusal<"NOT_FOUND">>
     get(licenseId: string, id: string): Effect.Effect<Device, Refusal<"NOT_FOUND">>
-    reset(licenseId: string, id: string): Changed
+    reset(licenseId: string, id: string, input: DeviceReset): Changed
     blacklist(licenseId: string, id: string): Changed
     unblacklist(licenseId: string, id: string): Changed
   }
@@ -133,7 +139,7 @@ export class Devices extends Context.Service<
       return Devices.of({
         list,
         get,
-        reset: (licenseId, device_id) => actors.ask(licenseId, reset, { device_id }),
+        reset: (licenseId, device_id, input) => actors.ask(licenseId, reset, { ...input, device_id }),
         blacklist: (licenseId, device_id) => actors.ask(licenseId, blacklist, { device_id }),
         unblacklist: (licenseId, device_id) => actors.ask(licenseId, unblacklist, { device_id })
       })

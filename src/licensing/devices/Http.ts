@@ -14,7 +14,7 @@ export const DevicesHttp = operationGroup(
       listAll: ({ query }) => all.list(query),
       list: ({ params, query }) => devices.list(params.id, query),
       get: ({ params }) => devices.get(params.id, params.device_id),
-      reset: ({ params }) => devices.reset(params.id, params.device_id),
+      reset: ({ params, payload }) => devices.reset(params.id, params.device_id, payload),
       blacklist: ({ params }) => devices.blacklist(params.id, params.device_id),
       unblacklist: ({ params }) => devices.unblacklist(params.id, params.device_id)
     })

@@ -22,7 +22,7 @@ export class Diagnoses extends Context.Service<
       return Diagnoses.of({
         diagnose: Effect.fn("Diagnoses.diagnose")(function* (
           id,
-          { amount = 1, app_version, feature_code, operation = "validate", product_code, ...machine }
+          { amount = 1, app_version, feature_code, operation = "validate", product_code, until, ...machine }
         ) {
           const isNamed = Object.values(machine).some((value) => value !== undefined)
           const binding = isNamed ? bindingOf(machine, undefined) : undefined
@@ -33,7 +33,8 @@ export class Diagnoses extends Context.Service<
             product_code,
             app_version,
             feature_code,
-            amount
+            amount,
+            until
           })
         })
       })

@@ -5,7 +5,7 @@ import { PositiveCount } from "../../contract/api/Int64.ts"
 import { isMinCharacters, Text } from "../../contract/api/Text.ts"
 import { LicenseStatus } from "../model/License.ts"
 import { diagnosed } from "../rules/Diagnose.ts"
-import { machineFields, productCode } from "../runtime/RuntimeRequests.ts"
+import { borrowUntil, machineFields, productCode } from "../runtime/RuntimeRequests.ts"
 
 export const LicenseDiagnose = Schema.Struct({
   ...machineFields,
@@ -13,6 +13,7 @@ export const LicenseDiagnose = Schema.Struct({
   operation: Schema.optionalKey(
     Schema.Literals(diagnosed).annotate({ description: "The operation of the application.", default: diagnosed[0] })
   ),
+  until: borrowUntil,
   feature_code: Schema.optionalKey(Text(64).check(isMinCharacters(1))),
   amount: Schema.optionalKey(
     PositiveCount.annotate({ description: "The amount of the feature to use; 1 by default.", default: 1 })

@@ -42,4 +42,17 @@ export const Device = Schema.Struct({
 }).annotate({ identifier: "Device", description: "A machine or container that has activated a license." })
 export type Device = typeof Device.Type
 
+/** Absent: false. */
+export const releaseBorrowed = Schema.optionalKey(
+  Schema.Boolean.annotate({
+    description: "True also frees a borrowed seat, which its machine may still use without a connection.",
+    default: false
+  })
+)
+
+export const DeviceReset = Schema.Struct({ release_borrowed: releaseBorrowed }).annotate({
+  identifier: "DeviceResetRequest"
+})
+export type DeviceReset = typeof DeviceReset.Type
+
 export const deviceSorts = { created_at: "instant" } as const

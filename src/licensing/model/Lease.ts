@@ -9,6 +9,9 @@ export const Lease = Schema.Struct({
   status: Schema.Literal("live"),
   checked_out_at: Instant("When the seat was taken."),
   heartbeat_at: Instant("When the lease was last extended."),
-  expires_at: Instant("When the seat becomes free unless a heartbeat comes first.")
+  expires_at: Instant("When the seat becomes free unless a heartbeat comes first."),
+  borrowed_until: Schema.optionalKey(
+    Instant("Until when the seat is borrowed: its machine needs no heartbeat, and may be without a connection.")
+  )
 }).annotate({ identifier: "Lease" })
 export type Lease = typeof Lease.Type

@@ -9,6 +9,7 @@ import { Customer } from "../../vendor/customers/Customer.ts"
 import { licenseLimits, Policy } from "../../vendor/policies/Policy.ts"
 import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
 import { Product } from "../../vendor/products/Product.ts"
+import { releaseBorrowed } from "./Device.ts"
 import { LicenseFeatureAssign } from "./LicenseFeature.ts"
 import { sendKey } from "./RenewalRequests.ts"
 
@@ -196,8 +197,9 @@ export const LicenseTransfer = Schema.Struct({
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
   reset_devices: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Whether devices lose their slots and leases end." })
+    Schema.Boolean.annotate({ description: "Whether devices lose their slots and leases end, except borrowed ones." })
   ),
+  release_borrowed: releaseBorrowed,
   rotate_key: Schema.optionalKey(
     Schema.Boolean.annotate({
       description: "True also ends the license's key. The response then contains the new one."
@@ -210,10 +212,18 @@ export const LicenseTransfer = Schema.Struct({
   })
   .check(
     Schema.makeFilter(
-      ({ reset_devices, rotate_key: _, ...owner }) =>
+      ({ release_borrowed: _borrowed, reset_devices, rotate_key: _key, ...owner }) =>
         reset_devices === true ||
         Object.keys(owner).length > 0 ||
         "Expected at least one of customer_id, customer_email, customer_name and reset_devices: true"
+    ),
+    Schema.makeFilter(
+      ({ release_borrowed, reset_devices }) =>
+        release_borrowed !== true ||
+        reset_devices === true || {
+          path: ["release_borrowed"],
+          issue: "Expected reset_devices: true, which release_borrowed is a part of"
+        }
     )
   )
   .annotate({ identifier: "LicenseTransferRequest" })

@@ -105,12 +105,17 @@ export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annot
 
 const leaseEnd = Instant("When the seat becomes free unless a heartbeat comes first.")
 
+const borrowed_until = Schema.optionalKey(
+  Instant("Of a borrowed seat: until when the client may work without heartbeats and without a connection.")
+)
+
 export const FloatingCheckoutPayload = Schema.Struct({
   ...commonOf("floating_checkout"),
   lease_token: Schema.String.annotate({
     description: "Identifies the lease in heartbeats and at checkin. Shown only here."
   }),
   lease_expires_at: leaseEnd,
+  borrowed_until,
   features,
   version_eligibility: Schema.optionalKey(VersionEligibility)
 }).annotate({ identifier: "FloatingCheckout", description: "The floating seat that was taken, with its lease token." })
@@ -118,6 +123,7 @@ export const FloatingCheckoutPayload = Schema.Struct({
 export const FloatingLeasePayload = Schema.Struct({
   ...commonOf("floating_lease"),
   lease_expires_at: leaseEnd,
+  borrowed_until,
   renewed: Schema.optionalKey(
     Schema.Boolean.annotate({ description: "True if the lease had lapsed and this heartbeat took a free seat again." })
   ),
@@ -147,7 +153,10 @@ const OwnDevice = Schema.Struct({
   slot_held_until: Schema.optionalKey(
     Instant("Until when the slot of the deactivated device stays taken, because it may work offline until then.")
   ),
-  seat_expires_at: Schema.optionalKey(Instant("Until when the device has a floating seat, unless it is extended."))
+  seat_expires_at: Schema.optionalKey(Instant("Until when the device has a floating seat, unless it is extended.")),
+  borrowed_until: Schema.optionalKey(
+    Instant("Until when the device has borrowed its seat. Of a reset or blacklisted device the seat is only taken.")
+  )
 }).annotate({
   identifier: "OwnDevice",
   description: "A device of the license, without what identifies it elsewhere."

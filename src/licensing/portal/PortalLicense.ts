@@ -49,7 +49,9 @@ const PortalSeat = Schema.Struct({
   id: Schema.String,
   device_name: Schema.optionalKey(Schema.String),
   checked_out_at: Timestamp,
-  expires_at: Timestamp
+  expires_at: Timestamp,
+  /** Until when the seat is borrowed: its device needs no connection. */
+  borrowed_until: Schema.optionalKey(Timestamp)
 })
 export type PortalSeat = typeof PortalSeat.Type
 

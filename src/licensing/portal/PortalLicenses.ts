@@ -10,7 +10,7 @@ import { LicenseList } from "../management/LicenseList.ts"
 import { Licenses } from "../management/Licenses.ts"
 import type { License } from "../model/License.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
-import { isOverdue } from "../rows/DeviceStatusSql.ts"
+import { isOverdue, seatIsLive } from "../rows/DeviceStatusSql.ts"
 import { accessEndsAt } from "../rules/Lifecycle.ts"
 import type { PortalOwner } from "./PortalAccess.ts"
 import type { PortalDevice, PortalLicense, PortalLicenseDetails, PortalSeat } from "./PortalLicense.ts"
@@ -77,12 +77,12 @@ export class PortalLicenses extends Context.Service<
       }, Effect.orDie)
 
       const seatsOf = Effect.fnUntraced(function* (id: string) {
-        const now = instant(yield* Clock.currentTimeMillis)
+        const now = yield* Clock.currentTimeMillis
         const rows = yield* sql<Nullable<PortalSeat>>`
-          SELECT e.id, coalesce(d.hostname, d.pod_name, d.container_id) AS device_name, e.checked_out_at, e.expires_at
+          SELECT e.id, coalesce(d.hostname, d.pod_name, d.container_id) AS device_name, e.checked_out_at, e.expires_at,
+            CASE WHEN e.borrowed_until > ${instant(now)} THEN e.borrowed_until END AS borrowed_until
           FROM leases e JOIN devices d ON d.id = e.device_id JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
-          WHERE e.license_id = ${id} AND e.status = 'live' AND e.expires_at > ${now}
-            AND (l.expires_at IS NULL OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
+          WHERE e.license_id = ${id} AND e.status = 'live' AND ${seatIsLive(sql, now)}
           ORDER BY e.checked_out_at DESC, e.id DESC LIMIT ${shownMax}`
         return rows.map((row) => withoutNulls<PortalSeat>(row))
       }, Effect.orDie)

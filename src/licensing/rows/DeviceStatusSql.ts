@@ -66,7 +66,8 @@ export const statusNow = (sql: SqlClient.SqlClient, now: number) => {
     CASE
       WHEN d.status <> 'active' THEN d.status
       WHEN d.holds_slot AND NOT ${isOverdue(sql, now)} THEN 'active'
-      WHEN ${seatEnds} > ${instant(now)} AND NOT ${accessHasEnded(sql, now)} THEN 'active'
+      WHEN EXISTS (SELECT FROM leases e WHERE e.device_id = d.id AND e.status = 'live' AND ${seatIsLive(sql, now)})
+        THEN 'active'
       WHEN d.holds_slot OR d.activated_at IS NOT NULL THEN 'expired'
       WHEN ${accessHasEnded(sql, now)} AND ${seatEnds} >= ${accessEnds} THEN 'deactivated'
       ELSE 'expired'

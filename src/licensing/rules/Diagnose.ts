@@ -20,10 +20,11 @@ import {
   refuseVirtualMachine
 } from "./Admission.ts"
 import { notEntitled, refuseDisabled, refuseEnded, refuseExceeding } from "./Consumption.ts"
-import { refuseTaken, refuseWithoutSeats } from "./Floating.ts"
 import { accept, type Refused, type Rule } from "./LicenseCommand.ts"
-import { statusAt } from "./Lifecycle.ts"
+import { accessEndsAt, statusAt } from "./Lifecycle.ts"
 import { activatedDevice, refuseOffline } from "./Offline.ts"
+import { refuseBorrowing, refuseTaken, refuseUntil, refuseWithoutSeats } from "./Seats.ts"
+import { beginTerm, withTerm } from "./Terms.ts"
 import { gateVersion } from "./VersionGate.ts"
 
 /** The operations that a diagnosis can ask about, the default first. */
@@ -37,6 +38,8 @@ export interface DiagnoseCommand {
   readonly app_version?: string | undefined
   readonly feature_code?: string | undefined
   readonly amount: number
+  /** Until when a checkout would borrow its seat. */
+  readonly until?: number | undefined
 }
 
 interface DiagnosisCheck {
@@ -86,6 +89,7 @@ const checksOf = (view: LicenseView, command: DiagnoseCommand, now: number): Rea
   ...bindingChecks(view, command),
   ...permissionChecks(view, command),
   ...versionChecks(view, command),
+  ...borrowedTimeChecks(view, command, now),
   ...deviceChecks(view, command, now),
   ...featureChecks(view, command, now)
 ]
@@ -130,15 +134,27 @@ const bindingChecks = (view: LicenseView, { binding }: DiagnoseCommand): Readonl
       ]
 
 /** Operations that the policy or a limit can disable. */
-const permissionChecks = (view: LicenseView, { operation }: DiagnoseCommand): ReadonlyArray<Check> => {
+const permissionChecks = (view: LicenseView, command: DiagnoseCommand): ReadonlyArray<Check> => {
+  const { operation } = command
   if (operation === "offline") return [["offline_allowed", refuseOffline(view)]]
-  return operation === "checkout" ? [["floating_enabled", refuseWithoutSeats(view)]] : []
+  if (operation !== "checkout") return []
+  return [
+    ["floating_enabled", refuseWithoutSeats(view)],
+    ...(command.until === undefined ? [] : [["borrowing_allowed", refuseBorrowing(view.policy, command)] as const])
+  ]
 }
 
 const versionChecks = (view: LicenseView, { app_version }: DiagnoseCommand): ReadonlyArray<Check> => {
   if (app_version === undefined) return []
   const gate = gateVersion(view, app_version)
   return [["app_version", gate !== undefined && "accepted" in gate ? gate : undefined]]
+}
+
+/** A checkout may begin the license's term, on which the end of access depends. */
+const borrowedTimeChecks = (view: LicenseView, command: DiagnoseCommand, now: number): ReadonlyArray<Check> => {
+  if (command.operation !== "checkout" || command.until === undefined) return []
+  const { license, policy } = withTerm(view, beginTerm(view, now))
+  return [["borrowed_time", refuseUntil(policy, command, accessEndsAt(license, policy), now)]]
 }
 
 const deviceChecks = (

@@ -1,5 +1,6 @@
 /** The payloads of runtime responses, derived from the state after a decision. */
-import { cacheText, replaceCached } from "../../contract/api/CanonicalJson.ts"
+import { cacheText, canonicalize, replaceCached } from "../../contract/api/CanonicalJson.ts"
+import type { Metadata } from "../../contract/api/Metadata.ts"
 import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import { featureEndsAt, shownEnd } from "../model/FeatureExpiry.ts"
 import type {
@@ -8,7 +9,9 @@ import type {
   DeviceRecord,
   FeaturesText,
   LeaseRecord,
-  LicenseView
+  LicenseRecord,
+  LicenseView,
+  PolicyRecord
 } from "../model/LicenseRecords.ts"
 import { shownLimits } from "../model/Limits.ts"
 import type {
@@ -19,9 +22,9 @@ import type {
   FloatingLease,
   OwnDevicesFacts
 } from "../model/Payloads.ts"
-import { shownOf } from "./Licensee.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 import { quotaOf, quotaUsed } from "./Quota.ts"
+import { borrowedUntil } from "./Seats.ts"
 
 const minuteMillis = 60_000
 
@@ -50,6 +53,30 @@ const licenseFactsOf = <const Kind extends string>(view: LicenseView, kind: Kind
     status: statusAt(license, policy, now)
   }
 }
+
+interface Shown {
+  readonly licensee?: { readonly name: string }
+  readonly metadata?: Metadata
+}
+
+type Owned = Pick<LicenseRecord, "customer_name" | "metadata">
+type Choice = Pick<PolicyRecord, "show_licensee" | "show_metadata">
+
+/** What signed payloads show of a license's owner and metadata: what its policy chooses. */
+const shownOf = (license: Owned, policy: Choice): Shown | undefined => {
+  if (!policy.show_licensee && policy.show_metadata.length === 0) return undefined
+  const name = policy.show_licensee ? license.customer_name : undefined
+  const members = policy.show_metadata.filter((member) => Object.hasOwn(license.metadata, member))
+  return {
+    ...(name === undefined ? undefined : { licensee: { name } }),
+    ...(members.length === 0
+      ? undefined
+      : { metadata: Object.fromEntries(members.map((member) => [member, license.metadata[member]!])) })
+  }
+}
+
+export const isShownAlike = (before: Owned, after: Owned, policy: Choice): boolean =>
+  canonicalize({ ...shownOf(before, policy) }) === canonicalize({ ...shownOf(after, policy) })
 
 /** The end of access: expires_at and the policy's grace, at most the latest instant that a response can contain. */
 export const accessEndOf = (license: LicenseView["license"], policy: LicenseView["policy"]) => {
@@ -228,6 +255,7 @@ export const checkoutOf = (
   now: number,
   eligibility: Eligibility | undefined
 ): FloatingCheckout => ({
+  ...borrowedOf(lease, now),
   ...commonOf(view, "floating_checkout", holderOf(view, lease), now),
   lease_expires_at: leaseEndOf(lease),
   lease_token,
@@ -241,7 +269,13 @@ const holderOf = (view: LicenseView, lease: LeaseRecord): DeviceRecord => view.d
 /** An ended lease shows its end, so that no response about it looks like a seat. */
 const leaseEndOf = (lease: LeaseRecord): string => formatTimestamp(lease.ended_at ?? lease.expires_at)
 
+const borrowedOf = (lease: LeaseRecord, now: number) => {
+  const until = borrowedUntil(lease, now)
+  return until === undefined ? undefined : { borrowed_until: formatTimestamp(until) }
+}
+
 export const leaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
+  ...borrowedOf(lease, now),
   ...commonOf(view, "floating_lease", holderOf(view, lease), now),
   lease_expires_at: leaseEndOf(lease)
 })

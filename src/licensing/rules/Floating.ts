@@ -3,6 +3,7 @@
  * machine becomes a device without a slot, which is active while its lease is live. The clock is applied before each
  * rule, so a lapsed lease takes no seat. Every change is fenced, so there are never more leases than seats.
  */
+import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/EventLog.ts"
 import type { DeviceRecord, LeaseRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"
 import type { FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
@@ -16,13 +17,15 @@ import {
   isRefused,
   type KeyedCommand,
   type RuntimeCommand,
-  refuseLicense
+  refuseLicense,
+  refuseRevokedLicense
 } from "./Admission.ts"
 import { checkoutOf, extendedLeaseOf, leaseOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { accessEndsAt, statusUnseated } from "./Lifecycle.ts"
-import { type BegunTerm, beginTerm } from "./Terms.ts"
+import { borrowedUntil, refuseBorrowing, refuseTaken, refuseUntil, refuseWithoutSeats, seatsOf } from "./Seats.ts"
+import { type BegunTerm, beginTerm, withTerm } from "./Terms.ts"
 
 /** Contains the ids and the token of a new lease, because rules use no random numbers. */
 export interface CheckoutCommand extends RuntimeCommand {
@@ -32,30 +35,45 @@ export interface CheckoutCommand extends RuntimeCommand {
   readonly leaseToken: string
   /** SHA-256 of the token, lower-case hex. */
   readonly tokenHash: string
+  /** Until when the seat is to be borrowed. */
+  readonly until?: number | undefined
 }
 
 export const checkout: Rule<
   CheckoutCommand,
   FloatingCheckout,
-  AdmissionCode | "FLOATING_NOT_ENABLED" | "FLOATING_LIMIT_REACHED"
+  | AdmissionCode
+  | "FLOATING_NOT_ENABLED"
+  | "BORROWING_NOT_ALLOWED"
+  | "VALIDATION_ERROR"
+  | "BORROW_TOO_LONG"
+  | "FLOATING_LIMIT_REACHED"
 > = {
   name: "checkout",
   explain,
   needs: (command) => ({ ...runtimeNeeds(command), seats: true, ...(command.isRepeated && leaseNeeds(command)) }),
   decide: (view, command, now) => {
-    const admitted = admit(view, command, now, refuseWithoutSeats)
+    const admitted = admit(
+      view,
+      command,
+      now,
+      (view) => refuseWithoutSeats(view) ?? refuseBorrowing(view.policy, command)
+    )
     if (isRefused(admitted)) return admitted
     const replyWith = (lease: LeaseRecord) => (after: LicenseView) =>
       checkoutOf(after, lease, command.leaseToken, now, admitted.eligibility)
     // A token is random: this is the same command for the second time. Its lease may have ended meanwhile.
     const taken = view.leaseByToken(command.tokenHash)
     if (taken !== undefined) return accept({}, replyWith(taken))
-    const refused = refuseTaken(view, admitted.device)
+    const begun = beginTerm(view, now)
+    const used = withTerm(view, begun)
+    const refused =
+      refuseUntil(used.policy, command, accessEndsAt(used.license, used.policy), now) ??
+      refuseTaken(view, admitted.device)
     if (refused !== undefined) return refused
     const current = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
     const device = seatHolder(admitted.device, command, now)
-    const begun = beginTerm(view, now)
-    const lease = newLease(view, device, command, begun, now)
+    const lease = newLease(used, device, command, current, now)
     return accept(
       {
         ...termChanges(begun),
@@ -65,6 +83,7 @@ export const checkout: Rule<
           leaseEvent(view, "lease.checked_out", lease, {
             ...command.binding.redacted(),
             binding_kind: device.binding_kind,
+            ...borrowedFact(lease),
             ...(current === undefined ? undefined : { superseded: current.id })
           }),
           ...(begun === undefined ? [] : [begun.event])
@@ -73,27 +92,6 @@ export const checkout: Rule<
       replyWith(lease)
     )
   }
-}
-
-const seatsOf = ({ limits }: LicenseView): number => limits.max_floating_users ?? 0
-
-export const refuseWithoutSeats = (view: LicenseView): Refused<"FLOATING_NOT_ENABLED"> | undefined =>
-  seatsOf(view) === 0
-    ? reject("FLOATING_NOT_ENABLED", "The license has no floating seats: activate the device instead.")
-    : undefined
-
-/** A device with a live lease gets its own seat again. */
-export const refuseTaken = (
-  view: LicenseView,
-  device: DeviceRecord | undefined
-): Refused<"FLOATING_LIMIT_REACHED"> | undefined => {
-  const [seats, used] = [seatsOf(view), view.liveLeaseCount]
-  if (used < seats || (device !== undefined && view.liveLeaseOf(device.id) !== undefined)) return undefined
-  return reject(
-    "FLOATING_LIMIT_REACHED",
-    `All floating seats of the license are taken (${seats} of ${seats}): try again when one is free.`,
-    { detail: String(seats), facts: { max: seats, used } }
-  )
 }
 
 /** The device with the seat. An existing activation continues. */
@@ -119,28 +117,31 @@ const activationBeside = ({ activated_at, holds_slot, status }: DeviceRecord): n
 const termChanges = (begun: BegunTerm | undefined) =>
   begun === undefined ? undefined : { license: begun.license, assignments: begun.assignments, entitlement: true }
 
+type Pair = Pick<LicenseView, "license" | "policy">
+
+/** A seat that is borrowed already stays borrowed, because its machine may use it offline. */
 const newLease = (
-  view: LicenseView,
+  used: Pair,
   device: DeviceRecord,
   command: CheckoutCommand,
-  begun: BegunTerm | undefined,
+  current: LeaseRecord | undefined,
   now: number
-): LeaseRecord => ({
-  id: command.newLeaseId,
-  device_id: device.id,
-  token_hash: command.tokenHash,
-  status: "live",
-  checked_out_at: now,
-  heartbeat_at: now,
-  expires_at: endOfNewLease(view, begun, now)
-})
-
-/** The end of a lease that may begin the license's pending term. */
-const endOfNewLease = ({ license, policy }: LicenseView, begun: BegunTerm | undefined, now: number): number =>
-  endsAt({ license: begun === undefined ? license : { ...license, ...begun.license }, policy }, now)
+): LeaseRecord => {
+  const borrowed = Math.max(command.until ?? 0, borrowedUntil(current, now) ?? 0)
+  return {
+    id: command.newLeaseId,
+    device_id: device.id,
+    token_hash: command.tokenHash,
+    status: "live",
+    checked_out_at: now,
+    heartbeat_at: now,
+    expires_at: command.until === undefined ? Math.max(borrowed, endsAt(used, now)) : borrowed,
+    ...(borrowed === 0 ? undefined : { borrowed_until: borrowed })
+  }
+}
 
 /** The end of a lease that starts or is extended now: after the policy's timeout, but not after the end of access. */
-const endsAt = ({ license, policy }: Pick<LicenseView, "license" | "policy">, now: number): number =>
+const endsAt = ({ license, policy }: Pair, now: number): number =>
   Math.min(now + policy.floating_timeout_minutes * 60_000, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
 
 /** A command that names a lease by its token (SHA-256, lower-case hex). */
@@ -166,8 +167,11 @@ export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXP
     if (lease.status === "blacklisted") return leaseOfBlacklistedDevice
     if (leaseStatusAt(lease, now) === "expired") return renewLapsed(view, lease, now)
     if (lease.status !== "live") return refuseEnded(lease, now)
-    const extended = { ...lease, heartbeat_at: now, expires_at: endsAt(view, now) }
     const device = view.deviceById(lease.device_id)
+    // The borrowed seat of a device that was reset is only taken, not usable.
+    if (device?.status === "reset") return refuseEnded({ ...lease, status: "ended" }, now)
+    const expires_at = Math.max(endsAt(view, now), borrowedUntil(lease, now) ?? 0)
+    const extended = { ...lease, heartbeat_at: now, expires_at }
     return accept(
       { leases: [extended], ...(device === undefined ? undefined : { seen: { ...device, last_seen_at: now } }) },
       (after) => extendedLeaseOf(after, extended, now)
@@ -194,7 +198,8 @@ const renewLapsed = (view: LicenseView, lease: LeaseRecord, now: number) => {
     ...lease,
     status: "live",
     heartbeat_at: now,
-    expires_at: endOfNewLease(view, begun, now),
+    expires_at: endsAt(withTerm(view, begun), now),
+    borrowed_until: undefined,
     ended_at: undefined
   }
   return accept(
@@ -218,13 +223,14 @@ const leaseOfBlacklistedDevice = reject(
   "The lease ended when its device was blacklisted: ask the vendor to remove it from the blacklist, then check out again."
 )
 
-/** Frees a seat, without a check of the version. */
+/** Frees a seat, without a check of the version. A borrowed one is also taken back if the license's access has ended. */
 export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
   name: "checkin",
   explain,
   needs: leaseNeeds,
   decide: (view, command, now) => {
-    const lease = findLease(view, command, now)
+    const isBorrowed = borrowedUntil(view.leaseByToken(command.tokenHash), now) !== undefined
+    const lease = findLease(view, command, now, isBorrowed ? refuseRevokedLicense : refuseLicense)
     if (isRefused(lease)) return lease
     if (lease.status === "checked_in" && isDoneAlready(command, lease.ended_at, now))
       return accept({}, (after) => leaseOf(after, lease, now))
@@ -235,7 +241,7 @@ export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
       {
         leases: [returned],
         devices: device === undefined ? [] : [releaseSeat(device, now)],
-        events: [leaseEvent(view, "lease.checked_in", returned, {})]
+        events: [leaseEvent(view, "lease.checked_in", returned, { ...(isBorrowed && borrowedFact(lease)) })]
       },
       (after) => leaseOf(after, returned, now)
     )
@@ -244,7 +250,7 @@ export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
 
 const releaseSeat = (device: DeviceRecord, now: number): DeviceRecord => ({
   ...device,
-  status: statusUnseated(device, "deactivated"),
+  status: device.status === "reset" ? "reset" : statusUnseated(device, "deactivated"),
   last_seen_at: now,
   updated_at: now
 })
@@ -253,9 +259,10 @@ const releaseSeat = (device: DeviceRecord, now: number): DeviceRecord => ({
 const findLease = (
   view: LicenseView,
   command: LeaseCommand,
-  now: number
+  now: number,
+  refuse: typeof refuseLicense = refuseLicense
 ): LeaseRecord | Refused<DeviceAccessCode | "LEASE_NOT_FOUND"> => {
-  const refused = refuseLicense(view, command, now)
+  const refused = refuse(view, command, now)
   if (refused !== undefined) return refused
   const lease = view.leaseByToken(command.tokenHash)
   const device = lease === undefined ? undefined : view.deviceById(lease.device_id)
@@ -270,6 +277,9 @@ const leaseStatusAt = ({ status, expires_at }: LeaseRecord, now: number): LeaseS
 
 const refuseEnded = (lease: LeaseRecord, now: number): Refused<"LEASE_NOT_ACTIVE"> =>
   reject("LEASE_NOT_ACTIVE", "The lease has ended: check out again.", { detail: leaseStatusAt(lease, now) })
+
+const borrowedFact = ({ borrowed_until }: LeaseRecord) =>
+  borrowed_until === undefined ? undefined : { borrowed_until: formatTimestamp(borrowed_until) }
 
 const leaseEvent = (
   { license }: LicenseView,

@@ -22,6 +22,7 @@ import {
 import { deviceExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
 import { settleFeatures } from "./FeatureSettling.ts"
 import { accept, licenseEvent, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
+import { endUnborrowed } from "./Seats.ts"
 import { renewable } from "./Terms.ts"
 
 type LicenseTerm = Pick<LicenseRecord, "status" | "expires_at">
@@ -87,12 +88,12 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const statusChanged = status !== license.status
   const lapsed = view.lapsed(now)
   const silent = view.overdue(now)
-  const accessEnded = status === "expired" && view.liveLeaseCount > 0
+  const cut = status === "expired" && view.liveLeaseCount > 0 ? cutOff(view, now) : []
   const features = settleFeatures(view, recordsExpiries(license), now)
-  if (!statusChanged && !accessEnded && lapsed.length === 0 && silent.length === 0 && features === undefined)
+  if (!statusChanged && cut.length === 0 && lapsed.length === 0 && silent.length === 0 && features === undefined)
     return undefined
   const passedStatuses = statusesPassed(license, policy, now)
-  const seats = settleLeases(view, lapsed, accessEnded, now)
+  const seats = settleLeases(view, lapsed, cut, now)
   const overdue = settleDevices(view, silent, seats.leases, now)
   return {
     license: {
@@ -114,18 +115,29 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
 
 /** Whether a live lease ends with its license's access, before its own end. */
 export const isCutOff = (
-  lease: Pick<LeaseRecord, "expires_at">,
+  lease: Pick<LeaseRecord, "expires_at" | "borrowed_until">,
   license: LicenseTerm,
   policy: PolicyGrace,
   now: number
-): boolean => statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
+): boolean =>
+  now >= (lease.borrowed_until ?? now) &&
+  statusAt(license, policy, now) === "expired" &&
+  lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
+
+/** The live leases that end with the license's access. */
+const cutOff = ({ license, liveLeases, policy }: LicenseView, now: number): ReadonlyArray<LeaseRecord> =>
+  Array.from(liveLeases).filter((lease) => isCutOff(lease, license, policy, now))
 
 /** Ends leases: with the license's access, or before that on their own. */
-const settleLeases = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, accessEnded: boolean, now: number) => {
-  const isCut = (lease: LeaseRecord) => accessEnded && isCutOff(lease, view.license, view.policy, now)
-  const ended = accessEnded ? Array.from(view.liveLeases).filter(isCut) : []
+const settleLeases = (
+  view: LicenseView,
+  due: ReadonlyArray<LeaseRecord>,
+  ended: ReadonlyArray<LeaseRecord>,
+  now: number
+) => {
+  const endedIds = new Set(ended.map(({ id }) => id))
   const lapsed = due
-    .filter((lease) => !isCut(lease))
+    .filter(({ id }) => !endedIds.has(id))
     .toSorted((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1))
   return {
     leases: [
@@ -251,11 +263,12 @@ const transition = (
   }
 })
 
-/** Suspends: leases end, devices stay. */
-export const suspend = transition("suspend", "license.suspended", { allLeases: true }, (view, now) => ({
-  leases: endAll(view.liveLeases, now),
-  devices: releasedHolders(view, view.liveLeases, "deactivated", now)
-}))
+/** Suspends: leases end unless they are borrowed, devices stay. */
+export const suspend = transition("suspend", "license.suspended", { allLeases: true }, (view, now) => {
+  const leases = endUnborrowed(view.liveLeases, "ended", now)
+  const ended = leases.filter(({ status }) => status === "ended")
+  return { leases, devices: releasedHolders(view, ended, "deactivated", now) }
+})
 
 /** Reinstates to the state that the clock gives. Every device gets a whole interval. */
 export const reinstate = transition("reinstate", "license.reinstated", {}, ({ license, policy }, now) => ({

@@ -131,6 +131,15 @@ export interface BegunTerm {
   readonly event: NewEvent
 }
 
+/** What the access of a license depends on, once its pending term has begun. */
+export const withTerm = (
+  { license, policy }: Pick<LicenseView, "license" | "policy">,
+  begun: BegunTerm | undefined
+): Pick<LicenseView, "license" | "policy"> => ({
+  license: begun === undefined ? license : { ...license, ...begun.license },
+  policy
+})
+
 /**
  * The first activation or seat of a license begins its pending term and the pending days of its features. Also begins
  * features that a node of the previous version left pending.

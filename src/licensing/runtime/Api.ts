@@ -16,6 +16,7 @@ import {
 import { IsActivation, operation, RuntimeAuthorization } from "./credentials/RuntimeAuthorization.ts"
 import {
   BindingRequest,
+  CheckoutRequest,
   ConsumeRequest,
   LeaseRequest,
   OfflineRequest,
@@ -207,15 +208,22 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       })
     ),
     HttpApiEndpoint.post("checkout", "/license/floating/checkout", {
-      payload: BindingRequest,
+      payload: CheckoutRequest,
       success: Signed(FloatingCheckoutPayload),
-      error: failures(...admissionRefusals, "FLOATING_NOT_ENABLED", "FLOATING_LIMIT_REACHED")
+      error: failures(
+        ...admissionRefusals,
+        "FLOATING_NOT_ENABLED",
+        "FLOATING_LIMIT_REACHED",
+        "BORROWING_NOT_ALLOWED",
+        "BORROW_TOO_LONG",
+        "VALIDATION_ERROR"
+      )
     }).annotateMerge(
       operation({
         id: "checkoutFloatingLicense",
         summary: "Take a floating seat",
         description:
-          "Needs no activation. A device that already has a seat keeps it and gets a new token; the previous token becomes invalid."
+          "Needs no activation. A device that already has a seat keeps it and gets a new token; the previous token becomes invalid. With until, the seat is borrowed: it needs no heartbeat until then."
       })
     ),
     HttpApiEndpoint.post("heartbeat", "/license/floating/heartbeat", {

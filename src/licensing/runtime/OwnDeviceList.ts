@@ -20,6 +20,7 @@ interface Row extends Pick<OwnDevice, "id" | "binding_kind" | "status" | "is_act
   readonly offline_expires_at: number | null
   readonly slot_held_until: number | null
   readonly seat_expires_at: number | null
+  readonly borrowed_until: number | null
 }
 
 export const makeOwnDevices = Effect.gen(function* () {
@@ -37,7 +38,8 @@ export const makeOwnDevices = Effect.gen(function* () {
         d.created_at, d.first_seen_at, d.last_seen_at, d.last_validated_at,
         CASE WHEN d.offline_expires_at > ${now} THEN d.offline_expires_at END AS offline_expires_at,
         CASE WHEN d.slot_held_until > ${now} THEN d.slot_held_until END AS slot_held_until,
-        CASE WHEN ${seatIsLive(sql, nowMillis)} THEN e.expires_at END AS seat_expires_at
+        CASE WHEN ${seatIsLive(sql, nowMillis)} THEN e.expires_at END AS seat_expires_at,
+        CASE WHEN e.borrowed_until > ${now} THEN e.borrowed_until END AS borrowed_until
       FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
       LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'
       WHERE d.license_id = ${licenseId} AND ${after} ORDER BY d.created_at DESC, d.id DESC LIMIT ${limit + 1}`
@@ -60,7 +62,8 @@ const times = [
   "last_validated_at",
   "offline_expires_at",
   "slot_held_until",
-  "seat_expires_at"
+  "seat_expires_at",
+  "borrowed_until"
 ] as const
 
 const shown = ({ created_at: _, ...row }: Row): OwnDevice =>

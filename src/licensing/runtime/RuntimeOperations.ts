@@ -18,6 +18,7 @@ import { bindingOf } from "./Bindings.ts"
 import type { LicenseCredential } from "./credentials/RuntimeAuthorization.ts"
 import type {
   BindingRequest,
+  CheckoutRequest,
   ConsumeRequest,
   LeaseRequest,
   OfflineRequest,
@@ -90,9 +91,11 @@ export const makeOperations = Effect.gen(function* () {
     },
     checkout: {
       rule: Floating.checkout,
-      commandOf: (credential: Credential, request: BindingRequest, context: RequestContext) =>
+      commandOf: (credential: Credential, request: CheckoutRequest, context: RequestContext) =>
         withBinding(credential, request, context, (command) =>
-          Effect.map(newLease, (lease) => ({ ...command, ...lease }))
+          Effect.map(newLease, (lease) =>
+            request.until === undefined ? { ...command, ...lease } : { ...command, ...lease, until: request.until }
+          )
         )
     },
     ownDevices: {

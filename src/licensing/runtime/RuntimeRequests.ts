@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { PositiveCount } from "../../contract/api/Int64.ts"
 import { pageQuery } from "../../contract/api/Paging.ts"
 import { Email, isMinCharacters, noncePattern, Text } from "../../contract/api/Text.ts"
+import { Instant } from "../../contract/api/Timestamp.ts"
 
 const optionalText = (length: number) => Schema.optionalKey(Text(length).check(isMinCharacters(1)))
 
@@ -59,6 +60,16 @@ export const OfflineRequest = Schema.Struct({
   )
 }).annotate({ identifier: "OfflineRequest" })
 export type OfflineRequest = typeof OfflineRequest.Type
+
+export const borrowUntil = Schema.optionalKey(
+  Instant("Until when the seat is borrowed: it needs no heartbeats and no connection. At most borrow_days_max ahead.")
+)
+
+export const CheckoutRequest = Schema.Struct({
+  ...binding,
+  until: borrowUntil
+}).annotate({ identifier: "FloatingCheckoutRequest" })
+export type CheckoutRequest = typeof CheckoutRequest.Type
 
 export const OwnDeviceRequest = Schema.Struct(common).annotate({ identifier: "OwnDeviceRequest" })
 /** With the id in the path. */

@@ -145,7 +145,8 @@ const writeMoves = (
         SELECT live.id FROM written JOIN policies p ON p.id = written.policy_id CROSS JOIN LATERAL (
           SELECT id FROM leases
           WHERE license_id = written.id AND status = 'live'
-            AND expires_at >= written.expires_at + make_interval(days => p.grace_period_days) OFFSET 0
+            AND expires_at >= written.expires_at + make_interval(days => p.grace_period_days)
+            AND coalesce(borrowed_until <= ${now}, TRUE) OFFSET 0
         ) AS live WHERE written.status = 'expired'))
       RETURNING device_id
     ), freed AS (

@@ -74,7 +74,7 @@ const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, n
     SELECT d.id, d.license_id, EXISTS (
       SELECT FROM leases e WHERE e.device_id = d.id AND e.status = 'live' AND e.expires_at > ${now}
         AND (l.status IN ('suspended', 'revoked') OR l.expires_at IS NULL
-          OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
+          OR greatest(l.expires_at + make_interval(days => p.grace_period_days), e.borrowed_until) > ${now})
     ) AS holds_seat
     FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
     WHERE d.license_id = ANY(${columns.text(licenses)}) AND ${sql.literal(holdsSlot)}

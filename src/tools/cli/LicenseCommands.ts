@@ -50,6 +50,11 @@ export const resetDeviceFlags = {
   deviceId: Argument.String("device-id").pipe(
     Argument.withDescription("The device's id, as `licenses show` shows it.")
   ),
+  releaseBorrowed: Flag.Boolean("release-borrowed").pipe(
+    Flag.withDescription("Also free a borrowed seat, which the device may still use without a connection."),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  ),
   ...jsonFlag
 }
 
@@ -192,10 +197,16 @@ export const reinstateLicense = Effect.fnUntraced(function* ({ json, licenseId }
 
 interface ResetDeviceFlags extends LicenseFlags {
   readonly deviceId: string
+  readonly releaseBorrowed: boolean
 }
 
-export const resetDevice = Effect.fnUntraced(function* ({ deviceId, json, licenseId }: ResetDeviceFlags) {
+export const resetDevice = Effect.fnUntraced(function* ({
+  deviceId,
+  json,
+  licenseId,
+  releaseBorrowed
+}: ResetDeviceFlags) {
   yield* getLicense(licenseId)
-  const device = yield* (yield* Devices).reset(licenseId, deviceId)
+  const device = yield* (yield* Devices).reset(licenseId, deviceId, { release_borrowed: releaseBorrowed })
   yield* print(json, withoutBinding(device), [`${device.id} ${device.status}`])
 }, Effect.provide(services))

@@ -57,6 +57,7 @@ const editable = [
   "allow_container",
   "max_transfers",
   "allow_transfer",
+  "borrow_days_max",
   "self_deactivations_per_month",
   "hold_offline_slots",
   "show_licensee",

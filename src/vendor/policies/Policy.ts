@@ -86,6 +86,9 @@ const optional = {
     description:
       "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
   }),
+  borrow_days_max: Days.annotate({
+    description: "Days for which a floating seat may be borrowed; absent or 0 = seats cannot be borrowed."
+  }),
   maintenance_days: TermDays.annotate({
     description:
       "Days of maintenance of a perpetual license that is created without maintenance_expires_at; absent = it has no such end."
@@ -140,6 +143,11 @@ export const PolicyUpdate = Schema.Struct({
     Schema.NullOr(optional.max_container_instances).annotate({
       description:
         "Container instances that may be active at once; null: they count against max_activations. Absent: unchanged."
+    })
+  ),
+  borrow_days_max: Schema.optionalKey(
+    Schema.NullOr(optional.borrow_days_max).annotate({
+      description: "Days for which a floating seat may be borrowed; null: seats cannot be borrowed. Absent: unchanged."
     })
   ),
   duration_days: Schema.optionalKey(

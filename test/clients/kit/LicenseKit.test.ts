@@ -122,10 +122,10 @@ layer(TestServer.layer, { timeout: 60_000 })("The application kit", (it) => {
       const { client, kit, license, machine, machineOf } = yield* licensed({ max_activations: 1 })
       const { data } = yield* done(kit.activate(license.license_key))
       const params = { id: license.id, device_id: data?.device_id ?? "" }
-      yield* client.devices.reset({ params })
+      yield* client.devices.reset({ params, payload: {} })
       expectVerdict(yield* done(kit.validate()), "run LICENSED")
       assert.deepStrictEqual(machine.asked, ["activate", "validate", "activate"])
-      yield* client.devices.reset({ params })
+      yield* client.devices.reset({ params, payload: {} })
       const other = yield* done(machineOf("other").open())
       assert.isTrue((yield* done(other.activate(license.license_key))).granted)
       const refused = yield* done(kit.validate())

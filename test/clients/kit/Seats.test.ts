@@ -118,7 +118,7 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
       const { client, kit, license, machine } = yield* licensed(seats(1))
       const { data } = yield* done(kit.checkout(license.license_key))
       const params = { id: license.id, device_id: data?.device_id ?? "" }
-      yield* client.devices.reset({ params })
+      yield* client.devices.reset({ params, payload: {} })
       const validated = yield* done(kit.validate())
       expectVerdict(validated, "run LICENSED")
       assert.deepStrictEqual(machine.asked.slice(1), ["validate", "floating/checkout"])

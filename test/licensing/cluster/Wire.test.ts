@@ -15,7 +15,7 @@ import {
 import { refusalToWire, toWire } from "../../../src/licensing/cluster/WireCommands.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
 import { type Credential, makeOperations } from "../../../src/licensing/runtime/RuntimeOperations.ts"
-import type { ConsumeRequest, LeaseRequest } from "../../../src/licensing/runtime/RuntimeRequests.ts"
+import type { CheckoutRequest, ConsumeRequest, LeaseRequest } from "../../../src/licensing/runtime/RuntimeRequests.ts"
 import { Validations } from "../../../src/licensing/runtime/Validations.ts"
 import type { HandedSpan } from "../../../src/platform/telemetry/Traces.ts"
 
@@ -24,9 +24,9 @@ const binding =
 
 /** If one of these changes, raise `wireVersion`, and write the new shape and version here. */
 const shapes = {
-  version: 5,
+  version: 6,
   fromOwner:
-    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string extra_credits:number issued_at:string license_id:string max:number nonce:string overage:number product_id:string quota:number remaining:number resets_at:string retry_after_seconds:number starts_at:string status:string used:number} isRecorded:boolean message:string}] [number string]] version:number waitsForLock:boolean}",
+    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string extra_credits:number issued_at:string license_id:string max:number nonce:string overage:number product_id:string quota:number remaining:number resets_at:string retry_after_seconds:number starts_at:string status:string until_max:string used:number} isRecorded:boolean message:string}] [number string]] version:number waitsForLock:boolean}",
   toOwner:
     "{commands:[[number string string null string string string {traceparent:string tracestate:string}]] epoch:string}",
   commands: {
@@ -35,7 +35,7 @@ const shapes = {
     check: `{${binding} keyHash:string productCode:string}`,
     consume: `{amount:number ${binding} event_id:string feature_code:string keyHash:string productCode:string reverses:string}`,
     deactivate: `{${binding} keyHash:string productCode:string}`,
-    checkout: `{${binding} keyHash:string leaseToken:string newDeviceId:string newLeaseId:string productCode:string tokenHash:string}`,
+    checkout: `{${binding} keyHash:string leaseToken:string newDeviceId:string newLeaseId:string productCode:string tokenHash:string until:number}`,
     heartbeat: "{keyHash:string productCode:string tokenHash:string}",
     checkin: "{keyHash:string productCode:string tokenHash:string}"
   }
@@ -53,7 +53,7 @@ const shapeSent = (message: ToOwner | FromOwner): string =>
   shapeOf(JSON.parse(encodeFrames(message)[0]!.toString("utf8", 4)))
 
 // Every field is required here, so that a new one is added here, too.
-const request: Required<ConsumeRequest & LeaseRequest> = {
+const request: Required<CheckoutRequest & ConsumeRequest & LeaseRequest> = {
   nonce: "n",
   product_code: "p",
   fingerprint: "f",
@@ -70,7 +70,8 @@ const request: Required<ConsumeRequest & LeaseRequest> = {
   event_id: "e",
   amount: 1,
   reverses: "e",
-  lease_token: "l"
+  lease_token: "l",
+  until: 1
 }
 const span: Required<HandedSpan> = { traceparent: "t", tracestate: "s" }
 const facts: Required<RefusalFacts> = {
@@ -89,6 +90,7 @@ const facts: Required<RefusalFacts> = {
   extra_credits: 1,
   overage: 1,
   resets_at: "r",
+  until_max: "u",
   max: 1,
   used: 1,
   retry_after_seconds: 1

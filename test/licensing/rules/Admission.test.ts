@@ -25,7 +25,8 @@ import {
   type Rows,
   rowsOf
 } from "../../support/rules/Licenses.ts"
-import { failingChecks, type RefusalCheck, refusalOrders } from "../../support/rules/RefusalOrder.ts"
+import { failingChecks, refusalOrders } from "../../support/rules/RefusalOrder.ts"
+import type { RefusalCheck } from "../../support/rules/UsageRefusals.ts"
 
 const climbs = <Command, Reply, C extends Code>(
   rule: Rule<Command, Reply, C>,

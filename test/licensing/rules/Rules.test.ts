@@ -2,8 +2,6 @@
 
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import * as fc from "fast-check"
-import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import { expiredFeatures } from "../../../src/licensing/model/FeatureExpiry.ts"
 import { dueAt } from "../../../src/licensing/model/Heartbeat.ts"
 import type { Assignment, DeviceRecord } from "../../../src/licensing/model/LicenseRecords.ts"
@@ -17,32 +15,11 @@ import {
 } from "../../../src/licensing/model/Payloads.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "../../../src/licensing/rules/Lifecycle.ts"
 import { heartbeatDueAt } from "../../../src/vendor/policies/Policy.ts"
-import { anyStep, tokenMark } from "../../support/rules/CommandArbitraries.ts"
-import { rows as anyRows, bindings } from "../../support/rules/LicenseArbitraries.ts"
-import { eventTypes, type Performed, perform, withoutRecord } from "../../support/rules/LicenseRules.ts"
-import { deviceOf, keyHash, leaseOf, noon, type Rows, sensitive } from "../../support/rules/Licenses.ts"
-
-interface Taken extends Performed<unknown, Code> {
-  readonly rule: string
-  readonly now: number
-  /** The records as they lay there before time was applied. */
-  readonly found: Rows
-}
-
-/** Takes random steps from a random license and hands over each of them. */
-const afterEachStep = (holds: (taken: Taken) => void, numRuns = 150) =>
-  fc.assert(
-    fc.property(anyRows, fc.array(anyStep, { minLength: 1, maxLength: 12 }), (rows, steps) => {
-      let [found, now] = [rows, noon]
-      for (const { wait, rule, command } of steps) {
-        now += wait
-        const performed = perform(found, rule, command, now)
-        holds({ ...performed, rule: rule.name, now, found })
-        found = performed.after
-      }
-    }),
-    { numRuns }
-  )
+import { tokenMark } from "../../support/rules/CommandArbitraries.ts"
+import { bindings } from "../../support/rules/LicenseArbitraries.ts"
+import { eventTypes, withoutRecord } from "../../support/rules/LicenseRules.ts"
+import { deviceOf, keyHash, leaseOf, type Rows, sensitive } from "../../support/rules/Licenses.ts"
+import { afterEachStep } from "../../support/rules/Steps.ts"
 
 const versionAt = ({ assignments, license, policy }: Rows, now: number) =>
   entitlementVersionAt(license, policy, expiredFeatures(assignments, now).length, now)
@@ -187,10 +164,11 @@ describe("every rule", () => {
     })
   })
 
-  it("serves active licenses and those in grace alone, but for giving a slot back", () => {
+  it("serves active licenses and those in grace alone, but for giving a slot or a borrowed seat back", () => {
     const runtime = new Set([...entitled, "offline", ...floating])
-    afterEachStep(({ before, now, rule, refused }) => {
+    afterEachStep(({ before, changes, now, rule, refused }) => {
       if (!runtime.has(rule) || refused !== undefined) return
+      if (rule === "checkin" && changes.leases?.some(({ borrowed_until = now }) => now < borrowed_until)) return
       assert.include(["active", "grace_period"], statusAt(before.license, before.policy, now))
       assert.isAtMost(before.license.starts_at ?? now, now)
     })
@@ -259,7 +237,9 @@ describe("every rule", () => {
       for (const { expires_at } of live(after)) assert.isAbove(expires_at, now)
       for (const lease of after.leases) {
         if (before.leases.some(({ id }) => id === lease.id)) continue
-        assert.isAtMost(lease.expires_at, accessEndsAt(after.license, after.policy) ?? Number.POSITIVE_INFINITY)
+        const kept = before.leases.find(({ device_id, status }) => device_id === lease.device_id && status === "live")
+        const accessEnds = accessEndsAt(after.license, after.policy) ?? Number.POSITIVE_INFINITY
+        assert.isAtMost(lease.expires_at, Math.max(accessEnds, kept?.borrowed_until ?? 0))
       }
     })
   })
@@ -267,8 +247,9 @@ describe("every rule", () => {
   it("keeps exactly the devices with a slot or a seat active", () => {
     afterEachStep(({ after }) => {
       for (const { id, status, holds_slot } of after.devices) {
-        const seated = after.leases.some((lease) => lease.device_id === id && lease.status === "live")
-        assert.strictEqual(status === "active", holds_slot || seated, `${id} is ${status}`)
+        const lease = after.leases.find((lease) => lease.device_id === id && lease.status === "live")
+        const isKept = lease?.borrowed_until !== undefined && (status === "reset" || status === "blacklisted")
+        assert.strictEqual(status === "active", holds_slot || (lease !== undefined && !isKept), `${id} is ${status}`)
       }
     })
   })

@@ -58,7 +58,7 @@ export interface StoredLicense {
   readonly keyHash: string
 }
 
-const instants = /_at$/
+const instants = /_(?:at|until)$/
 
 /** A record as JSON for jsonb_populate_recordset. */
 const rowOf = (record: object) =>

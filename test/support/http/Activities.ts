@@ -120,7 +120,7 @@ export const makeEveryActivity = Effect.gen(function* () {
   yield* refused(silent.runtime.validate({ payload: machine }))
   yield* refused(silent.runtime.deactivate({ payload: {} }))
   yield* silent.runtime.activate({ payload: machine })
-  yield* client.devices.reset({ params: { id: license.id, device_id: device.data.device_id } })
+  yield* client.devices.reset({ params: { id: license.id, device_id: device.data.device_id }, payload: {} })
   yield* pass
   return { ...made, device: device.data, seat: seat.data }
 })

@@ -75,10 +75,22 @@ const assigning = fc.record(
 /** Part of every token of random checkouts. */
 export const tokenMark = "token-of-a-checkout"
 
+/** Borrowed times: none, past ones, and those at the limit of 30 days or at the end of access, and beside them. */
+const untils = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(undefined) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(fc.constantFrom(0, 10 * minute, day, 3 * day, 30 * day, 60 * day), fc.constantFrom(-1, 0, 0, 1))
+      .map(([ahead, beside]) => noon + ahead + beside)
+  }
+)
+
 /** A checkout with a new lease. */
 export const checkouts = (requests: fc.Arbitrary<RuntimeCommand>): fc.Arbitrary<CheckoutCommand> =>
-  fc.tuple(requests, fc.uuid()).map(([request, unique]) => ({
+  fc.tuple(requests, fc.uuid(), untils).map(([request, unique, until]) => ({
     ...request,
+    until,
     newDeviceId: deviceOf(request.binding).id,
     newLeaseId: `lse_${unique}`,
     leaseToken: `lease_${tokenMark}_${unique}`,
@@ -155,7 +167,8 @@ const transfers: fc.Arbitrary<TransferCommand> = fc.record(
     customer_id: fc.constantFrom("", "cust_a", "cust_b", "cust_unheard-of"),
     customer_email: fc.constantFrom("a@example.com", "b@example.com"),
     customer_name: fc.constantFrom("Ada", "Bob"),
-    reset_devices: fc.boolean()
+    reset_devices: fc.boolean(),
+    release_borrowed: fc.boolean()
   },
   { requiredKeys: [] }
 )
@@ -194,6 +207,10 @@ const rotations: fc.Arbitrary<RotateKeyCommand> = fc
 
 const deviceCommands = (bindings: ReadonlyArray<Binding>): fc.Arbitrary<DeviceCommand> =>
   fc.constantFrom(...bindings.map((binding) => ({ device_id: deviceOf(binding).id })), { device_id: "dev_unheard-of" })
+
+const resets = fc
+  .tuple(deviceCommands(bindings), fc.constantFrom(undefined, false, true))
+  .map(([command, release_borrowed]): DeviceCommand => ({ ...command, release_borrowed }))
 
 /** A command and the time that passes before it. */
 export interface Step {
@@ -261,7 +278,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(3, changePolicy, policyChanges),
   steps(3, resetUsage, usageResets),
   steps(1, rotateKey, rotations),
-  steps(2, reset, deviceCommands(bindings)),
+  steps(2, reset, resets),
   steps(2, blacklist, deviceCommands(bindings)),
   steps(3, unblacklist, deviceCommands(bindings)),
   steps(1, suspend, nothing),

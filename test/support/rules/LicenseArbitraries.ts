@@ -161,6 +161,7 @@ const leaseSpecs = fc.record({
     { weight: 2, arbitrary: fc.constantFrom(-1, 0, 1) }
   ),
   besideSlot: fc.boolean(),
+  borrowed: mostly(false, true, true),
   former: fc.option(
     fc.constantFrom<LeaseRecord["status"]>("checked_in", "superseded", "expired", "ended", "blacklisted")
   )
@@ -170,12 +171,17 @@ type LeaseSpec = typeof leaseSpecs extends fc.Arbitrary<infer A> ? A : never
 
 export const formerToken = (device: DeviceRecord) => sha256Hex(`former lease of ${device.id}`)
 
-/** An active device without a slot holds a seat; a device with a slot may hold one as well. */
+/**
+ * An active device without a slot holds a seat; a device with a slot may hold one as well. A device that was reset or
+ * blacklisted may have a borrowed one.
+ */
 const leasesFrom = (device: DeviceRecord, spec: LeaseSpec): ReadonlyArray<LeaseRecord> => {
-  const isLive = device.status === "active" && (!device.holds_slot || spec.besideSlot)
+  const isLive = device.status === "active" ? !device.holds_slot || spec.besideSlot : spec.borrowed
+  const isKept = isLive && ["active", "reset", "blacklisted"].includes(device.status)
+  const expires_at = noon + spec.end
   const ended = noon - 30 * minute
   return [
-    ...(isLive ? [leaseOf(device, { expires_at: noon + spec.end })] : []),
+    ...(isKept ? [leaseOf(device, { expires_at, ...(spec.borrowed && { borrowed_until: expires_at }) })] : []),
     ...(spec.former === null
       ? []
       : [

@@ -6,12 +6,9 @@ import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import type { DeviceRecord } from "../../../src/licensing/model/LicenseRecords.ts"
 import { limitsOf } from "../../../src/licensing/model/Limits.ts"
 import type { KeyedCommand, RuntimeCommand } from "../../../src/licensing/rules/Admission.ts"
-import type { ConsumeCommand } from "../../../src/licensing/rules/Consumption.ts"
-import type { LeaseCommand } from "../../../src/licensing/rules/Floating.ts"
+import type { CheckoutCommand, LeaseCommand } from "../../../src/licensing/rules/Floating.ts"
 import { day, minute, type Rows } from "./Licenses.ts"
-
-/** A code, and whether it applies to the request. */
-export type RefusalCheck<Command> = readonly [code: Code, stops: (rows: Rows, command: Command, now: number) => boolean]
+import { type RefusalCheck, usage } from "./UsageRefusals.ts"
 
 /** An end that a clock ahead has recorded is kept for a minute. */
 const ended = ({ license, policy }: Rows, now: number) =>
@@ -121,6 +118,30 @@ const floatingOff: RefusalCheck<RuntimeCommand> = [
   ({ license, policy }) => !limitsOf(license, policy).max_floating_users
 ]
 
+const borrowingOff: RefusalCheck<CheckoutCommand> = [
+  "BORROWING_NOT_ALLOWED",
+  ({ policy }, { until }) => until !== undefined && !policy.borrow_days_max
+]
+
+/** The end of access after a checkout, which may begin the license's term. */
+const accessEnd = ({ license, policy }: Rows, now: number): number => {
+  const grace = policy.grace_period_days * day
+  if (license.expires_at !== undefined) return license.expires_at + grace
+  const isPending = license.term_days !== undefined && license.maintenance_expires_at === undefined
+  if (!isPending || policy.license_type === "perpetual") return Number.POSITIVE_INFINITY
+  const days = policy.duration_starts === "first_activation" ? policy.duration_days : undefined
+  return now + (days ?? license.term_days!) * day + grace
+}
+
+const borrowed: ReadonlyArray<RefusalCheck<CheckoutCommand>> = [
+  ["VALIDATION_ERROR", (_, { until }, now) => until !== undefined && until <= now],
+  [
+    "BORROW_TOO_LONG",
+    (rows, { until }, now) =>
+      until !== undefined && (until > now + (rows.policy.borrow_days_max ?? 0) * day || until > accessEnd(rows, now))
+  ]
+]
+
 const seat: RefusalCheck<RuntimeCommand> = [
   "FLOATING_LIMIT_REACHED",
   (rows, command, now) => {
@@ -138,6 +159,19 @@ const leaseState = (rows: Rows, command: LeaseCommand, now: number) => {
   const lease = leaseFor(rows, command)
   return lease?.status === "live" && lease.expires_at <= now ? "expired" : lease?.status
 }
+
+/** Whether the lease is borrowed: then it may be given back whatever becomes of the license, until it is revoked. */
+const isBorrowed = (rows: Rows, command: LeaseCommand, now: number) =>
+  leaseState(rows, command, now) === "live" && (leaseFor(rows, command)?.borrowed_until ?? now) > now
+
+const returningSeat: ReadonlyArray<RefusalCheck<LeaseCommand>> = licensed.map(([code, stops]) =>
+  ["LICENSE_KEY_INVALID", "LICENSE_REVOKED"].includes(code)
+    ? [code, stops]
+    : [code, (rows, command, now) => !isBorrowed(rows, command, now) && stops(rows, command, now)]
+)
+
+const isReset = (rows: Rows, command: LeaseCommand) =>
+  rows.devices.some(({ id, status }) => id === leaseFor(rows, command)?.device_id && status === "reset")
 
 const isBarred = (rows: Rows, command: LeaseCommand) =>
   rows.devices.some(({ id, status }) => id === leaseFor(rows, command)?.device_id && status === "blacklisted")
@@ -207,46 +241,6 @@ const held: RefusalCheck<RuntimeCommand> = [
   (rows, command, now) => !holdsSlot(rows, command, now)
 ]
 
-const assigned = ({ assignments }: Rows, { feature_code }: ConsumeCommand) =>
-  assignments.find((assignment) => assignment.feature_code === feature_code)
-
-/** The earlier use of the event id, as "feature amount". */
-const countedAs = ({ ledger }: Rows, { event_id }: ConsumeCommand) =>
-  ledger.filter((entry) => entry.event_id === event_id).map(({ feature_id, amount }) => `${feature_id} ${amount}`)[0]
-
-const isNew = (rung: RefusalCheck<ConsumeCommand>): RefusalCheck<ConsumeCommand> => [
-  rung[0],
-  (rows, command, now) => countedAs(rows, command) === undefined && rung[1](rows, command, now)
-]
-
-const usage: ReadonlyArray<RefusalCheck<ConsumeCommand>> = [
-  [
-    "EVENT_ID_CONFLICT",
-    (rows, command) =>
-      (countedAs(rows, command) ?? `feat_${command.feature_code} ${command.amount}`) !==
-      `feat_${command.feature_code} ${command.amount}`
-  ],
-  isNew(["FEATURE_NOT_ENTITLED", (rows, command) => assigned(rows, command) === undefined]),
-  isNew(["FEATURE_DISABLED", (rows, command) => assigned(rows, command)?.enabled === false]),
-  isNew(["FEATURE_EXPIRED", (rows, command, now) => (assigned(rows, command)?.expires_at ?? now + 1) <= now]),
-  isNew([
-    "USAGE_LIMIT_EXCEEDED",
-    (rows, command) => {
-      const { max_consumptions, total_consumptions = 0 } = assigned(rows, command) ?? {}
-      return (
-        max_consumptions !== undefined && BigInt(total_consumptions) + BigInt(command.amount) > BigInt(max_consumptions)
-      )
-    }
-  ]),
-  isNew([
-    "VALIDATION_ERROR",
-    (rows, command) =>
-      [rows.license.total_consumptions, assigned(rows, command)?.total_consumptions ?? 0].some(
-        (total) => BigInt(total) + BigInt(command.amount) >= 2n ** 53n
-      )
-  ])
-]
-
 /** The codes of all checks that refuse a request, in order. */
 export const failingChecks = <Command>(
   ladder: ReadonlyArray<RefusalCheck<Command>>,
@@ -263,7 +257,7 @@ export const refusalOrders = {
   consume: [...admission, known, active, ...usage],
   deactivate: [...returningChecks, known, held],
   offline: [...standing, ...machine, offlineOff, ...version, known, activated],
-  checkout: [...standing, ...machine, floatingOff, ...version, seat],
+  checkout: [...standing, ...machine, floatingOff, borrowingOff, ...version, ...borrowed, seat],
   heartbeat: [
     ...licensed,
     unknownLease,
@@ -277,10 +271,12 @@ export const refusalOrders = {
     ],
     [
       "LEASE_NOT_ACTIVE",
-      (rows, command, now) => !["live", "expired"].includes(leaseState(rows, command, now) ?? "unknown")
+      (rows, command, now) =>
+        !["live", "expired"].includes(leaseState(rows, command, now) ?? "unknown") ||
+        (leaseState(rows, command, now) === "live" && isReset(rows, command))
     ]
   ] satisfies ReadonlyArray<RefusalCheck<LeaseCommand>>,
-  checkin: [...licensed, unknownLease, ["DEVICE_BLACKLISTED", isBarred], endedLease] satisfies ReadonlyArray<
+  checkin: [...returningSeat, unknownLease, ["DEVICE_BLACKLISTED", isBarred], endedLease] satisfies ReadonlyArray<
     RefusalCheck<LeaseCommand>
   >
 } satisfies Record<string, ReadonlyArray<RefusalCheck<never>>>

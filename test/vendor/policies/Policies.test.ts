@@ -94,6 +94,7 @@ layer(Subject)("Policies", (it) => {
         allow_container: false,
         max_transfers: 2,
         allow_transfer: false,
+        borrow_days_max: 14,
         self_deactivations_per_month: 0,
         hold_offline_slots: true,
         show_licensee: true,

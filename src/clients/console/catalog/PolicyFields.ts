@@ -15,6 +15,7 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   license_type: choice("Type of its licenses", choicesOf(LicenseType.literals), { required: true }),
   max_activations: number("Devices", { hint: "0 is no limit." }),
   max_floating_users: number("Floating seats", { hint: "Empty or 0 is off." }),
+  borrow_days_max: number("Days for which a seat may be borrowed", { hint: "Empty or 0: seats cannot be borrowed." }),
   floating_timeout_minutes: number("Minutes until a silent seat is free"),
   max_container_instances: number("Container instances", { hint: "Empty: they count as devices. 0 is no limit." }),
   duration_days: number("Days of a license’s term", { hint: "Empty: each license is given its expiry." }),

@@ -67,6 +67,7 @@ const About = ({ policy }: Props) => (
       ["Offline use", policy.allow_offline_activation ? daysOf(policy.offline_grace_days) : "not allowed"],
       ["Virtual machines", answer(policy.allow_vm)],
       ["Containers", answer(policy.allow_container)],
+      ["Borrowed seats", policy.borrow_days_max ? `up to ${countOf(policy.borrow_days_max)} days` : "not allowed"],
       ["Devices removed by customers", `${countOf(policy.self_deactivations_per_month)} in 30 days`],
       ["Transfers", policy.allow_transfer ? limitOf(policy.max_transfers) : "not allowed"]
     ]}

@@ -17,6 +17,8 @@ const words: Partial<Record<Code, string>> = {
   CONTAINER_NOT_ALLOWED: "Containers are not allowed",
   OFFLINE_NOT_ALLOWED: "Offline use is not allowed",
   FLOATING_NOT_ENABLED: "The license has no floating seats",
+  BORROWING_NOT_ALLOWED: "Seats cannot be borrowed",
+  BORROW_TOO_LONG: "The seat was to be borrowed for too long",
   ACTIVATION_LIMIT_REACHED: "All device slots are taken",
   CONTAINER_LIMIT_REACHED: "All container slots are taken",
   FLOATING_LIMIT_REACHED: "All floating seats are taken",

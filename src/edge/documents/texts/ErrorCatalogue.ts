@@ -102,6 +102,14 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "The license's devices were deactivated by their ids as often as self_deactivations_per_month allows in 30 days.",
     "Deactivate on the device itself, wait for retry_after_seconds, or raise self_deactivations_per_month."
   ),
+  BORROWING_NOT_ALLOWED: entry(
+    "`until` asks for a borrowed seat, and the policy has no borrow_days_max.",
+    "Check out without `until` and send heartbeats, or set borrow_days_max."
+  ),
+  BORROW_TOO_LONG: entry(
+    "`until` is later than borrow_days_max allows, or later than the end of access.",
+    "Ask for an earlier `until`, renew the license, or raise borrow_days_max."
+  ),
   USAGE_LIMIT_EXCEEDED: entry(
     "The amount does not fit into what is left of the feature's quota. Nothing was counted.",
     "Use at most what the message says, wait until `resets_at` if there is one, or add credits with a usage reset."

@@ -75,7 +75,7 @@ export class OverviewSamples extends Context.Service<
 export const seatsNow = (sql: SqlClient.SqlClient, now: number): Statement.Fragment => sql`
   SELECT l.product_id, count(*) AS count FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
   WHERE e.status = 'live' AND e.expires_at > ${instant(now)}
-    AND (l.expires_at IS NULL OR l.expires_at + make_interval(days => p.grace_period_days) > ${instant(now)})
+    AND (l.expires_at IS NULL OR greatest(l.expires_at + make_interval(days => p.grace_period_days), e.borrowed_until) > ${instant(now)})
   GROUP BY l.product_id`
 
 /**
@@ -116,11 +116,12 @@ const storeNumbers = (sql: SqlClient.SqlClient, now: number) => sql`
 const seatPeaks = (sql: SqlClient.SqlClient, from: number, now: number): Statement.Fragment => sql`
   WITH held AS MATERIALIZED (
     SELECT l.product_id, greatest(e.checked_out_at, ${instant(from)}) AS since,
-      least(e.ended_at, e.expires_at, l.expires_at + make_interval(days => p.grace_period_days)) AS until
+      least(e.ended_at, e.expires_at, CASE WHEN l.expires_at IS NOT NULL THEN
+        greatest(l.expires_at + make_interval(days => p.grace_period_days), e.borrowed_until) END) AS until
     FROM (
-      SELECT license_id, checked_out_at, ended_at, expires_at FROM leases WHERE status = 'live'
+      SELECT license_id, checked_out_at, ended_at, expires_at, borrowed_until FROM leases WHERE status = 'live'
       UNION ALL
-      SELECT license_id, checked_out_at, ended_at, expires_at FROM leases WHERE ended_at > ${instant(from)}
+      SELECT license_id, checked_out_at, ended_at, expires_at, borrowed_until FROM leases WHERE ended_at > ${instant(from)}
     ) AS e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
   ), changes AS (
     SELECT product.id, change.at, sum(change.seats) AS seats

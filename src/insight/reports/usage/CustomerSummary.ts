@@ -86,6 +86,6 @@ const currentUse = (sql: SqlClient.SqlClient, { customer_id, products }: Custome
   SELECT coalesce(sum(l.active_device_count - ${lapsedCount(sql, now)}), 0)::bigint AS devices,
     (SELECT count(*) FROM leases e JOIN licenses o ON o.id = e.license_id JOIN policies q ON q.id = o.policy_id
       WHERE o.customer_id = ${customer_id} AND ${ownedBy(sql, "licenses", "o", products)} AND e.status = 'live' AND e.expires_at > ${instant(now)}
-        AND (o.expires_at IS NULL OR o.expires_at + make_interval(days => q.grace_period_days) > ${instant(now)})) AS leases
+        AND (o.expires_at IS NULL OR greatest(o.expires_at + make_interval(days => q.grace_period_days), e.borrowed_until) > ${instant(now)})) AS leases
   FROM licenses l JOIN policies p ON p.id = l.policy_id
   WHERE l.customer_id = ${customer_id} AND ${ownedBy(sql, "licenses", "l", products)}`)

@@ -44,6 +44,7 @@ const policiesOf = Effect.fnUntraced(function* (id: string, feature_id: string) 
       license_type: "subscription",
       max_activations: 2,
       max_floating_users: 5,
+      borrow_days_max: 14,
       duration_days: 365
     }
   })

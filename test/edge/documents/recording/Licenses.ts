@@ -85,7 +85,7 @@ const floating = Effect.fnUntraced(function* (authorization: string) {
   const { record } = yield* Recorder
   const { lease_token } = yield* record<{ readonly lease_token: string }>("checkoutFloatingLicense", {
     authorization,
-    body: { fingerprint: "workstation-17", hostname: "workstation-17" }
+    body: { fingerprint: "workstation-17", hostname: "workstation-17", until: "2030-02-07T18:00:00Z" }
   })
   yield* record("heartbeatFloatingLicense", { authorization, body: { lease_token } })
 })
@@ -128,7 +128,7 @@ export const devices = Effect.fnUntraced(function* ({
     params: { id },
     body: { fingerprint: laptop.fingerprint, feature_code: "export" }
   })
-  yield* record("resetDevice", { params })
+  yield* record("resetDevice", { params, body: { release_borrowed: true } })
   yield* record("blacklistDevice", { params })
   yield* refuse("DEVICE_BLACKLISTED", "activateLicense", { authorization: `License ${licenseKey}`, body: laptop })
   yield* record("unblacklistDevice", { params })
