@@ -11,7 +11,7 @@ import { membersOf, objectOf, toBase64 } from "./ResponseText.ts"
 import { keysIn } from "./StoredText.ts"
 import { exchange, type Received } from "./Transport.ts"
 
-/** Each operation's path and the kind of what answers it. */
+/** Each operation's path and the kind of what answers it. Those of other devices are not among them. */
 const operations = {
   trial: ["trial", "entitlement"],
   activate: ["activate", "entitlement"],
@@ -82,36 +82,58 @@ export class Conversation {
     return { product_code: this.#options.productCode, binding: await this.#bindingHash }
   }
 
-  ask(operation: Operation, more: object, identity: Identity, highestIssuedAt: number): Promise<Answer> {
+  async ask(operation: Operation, more: object, identity: Identity, highestIssuedAt: number): Promise<Answer> {
+    const [path, kind] = operations[operation]
     const isOfLease = operation === "heartbeat" || operation === "checkin"
-    const machine = isOfLease ? undefined : this.#machine
-    return this.#send(operation, { ...machine, ...more }, highestIssuedAt, identity)
+    const fields = { ...(!isOfLease && this.#machine), ...more }
+    return this.#send({ path, fields, expected: { ...(await this.own()), kind } }, highestIssuedAt, identity)
   }
 
   /** The one request without a license key. */
-  askTrial(policyCode: string, highestIssuedAt: number): Promise<Answer> {
-    return this.#send("trial", { policy_code: policyCode, binding: this.#machine }, highestIssuedAt)
+  async askTrial(policyCode: string, highestIssuedAt: number): Promise<Answer> {
+    const [path, kind] = operations.trial
+    const fields = { policy_code: policyCode, binding: this.#machine }
+    return this.#send({ path, fields, expected: { ...(await this.own()), kind } }, highestIssuedAt)
+  }
+
+  /** A page of the license's devices, which has no binding. */
+  listDevices(page: object, identity: Identity, highestIssuedAt: number): Promise<Answer> {
+    const expected = { product_code: this.#options.productCode, kind: "devices" }
+    return this.#send({ path: "devices", fields: page, expected, isRead: true }, highestIssuedAt, identity)
+  }
+
+  /** The binding in the answer is the other device's. */
+  deactivateDevice(device_id: string, identity: Identity, highestIssuedAt: number): Promise<Answer> {
+    const expected = { product_code: this.#options.productCode, kind: "deactivation", device_id }
+    const path = `devices/${encodeURIComponent(device_id)}/deactivate`
+    return this.#send({ path, fields: {}, expected }, highestIssuedAt, identity)
+  }
+
+  /** The body of a request that another computer sends for this machine. Names are sorted: canonical JSON (RFC 8785). */
+  offlineRequest(): string {
+    const request = { ...this.#machine, product_code: this.#options.productCode, activate: true }
+    return JSON.stringify(request, Object.keys(request).sort())
   }
 
   get #machine() {
     return { ...this.#options.binding, app_version: this.#options.appVersion }
   }
 
-  async #send(operation: Operation, body: object, highestIssuedAt: number, identity?: Identity): Promise<Answer> {
+  async #send(question: Question, highestIssuedAt: number, identity?: Identity): Promise<Answer> {
     const { baseUrl, platform, productCode, timeoutMillis } = this.#options
-    const [path, kind] = operations[operation]
     const nonce = toBase64(platform.randomBytes(16))
+    const fields = { ...question.fields, nonce, product_code: productCode }
+    const url = `${baseUrl.replace(/\/+$/, "")}/api/v1/license/${question.path}`
     const received = await exchange(platform, {
-      url: `${baseUrl.replace(/\/+$/, "")}/api/v1/license/${path}`,
-      body: JSON.stringify({ ...body, nonce, product_code: productCode }),
+      ...(question.isRead ? { url: `${url}?${queryOf(fields)}` } : { url, body: JSON.stringify(fields) }),
       ...(identity && { authorization: `License ${identity.licenseKey}` }),
       timeoutMillis
     })
     if ("kind" in received) return missed("NOT_REACHED", { problem: received })
-    const expected = { ...(await this.own()), ...(identity && idsOf(identity)), kind, nonce }
+    const expected = { ...question.expected, ...(identity && idsOf(identity)), nonce }
     const judged = async () => {
       const clock = { now: platform.now(), highestIssuedAt }
-      return operation === "offline"
+      return expected.kind === "offline"
         ? this.#offlineAnswer(received.text, identity?.licenseKey ?? "", { ...expected, clock })
         : answerOf(received.text, await this.#judge(received.text, { ...expected, clock }))
     }
@@ -122,7 +144,7 @@ export class Conversation {
   async read(envelope: string, identity: Identity, highestIssuedAt: number): Promise<Answer> {
     const clock = { now: this.#options.platform.now(), highestIssuedAt }
     const expected = { ...(await this.own()), ...idsOf(identity), kind: "offline", clock }
-    return this.#believing(undefined, () => this.#opened(envelope, identity.licenseKey, expected))
+    return this.#believing(undefined, () => this.#opened(envelopeIn(envelope), identity.licenseKey, expected))
   }
 
   /** The envelope is signed, and so is what is in it. */
@@ -179,6 +201,31 @@ export class Conversation {
     } catch {
       return false
     }
+  }
+}
+
+interface Question {
+  readonly path: string
+  readonly fields: object
+  readonly expected: Expected
+  /** Set for a GET, which has the fields in its query. */
+  readonly isRead?: boolean
+}
+
+const queryOf = (fields: object): string =>
+  Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+    .join("&")
+
+/** The envelope in a text: alone, or as the `data` of a whole response. Editors add white space and byte order marks. */
+const envelopeIn = (text: string): string => {
+  const trimmed = text.trim()
+  try {
+    const members = membersOf(trimmed)
+    return members.has("ciphertext") ? trimmed : (members.get("data") ?? trimmed)
+  } catch {
+    return trimmed
   }
 }
 

@@ -31,6 +31,8 @@ export interface Expected {
   readonly product_id?: string | undefined
   readonly product_code?: string | undefined
   readonly binding?: { readonly kind: string; readonly hash: string } | undefined
+  /** In place of the binding, where the answer is about another device. */
+  readonly device_id?: string | undefined
   readonly nonce?: string | undefined
   /** The application's clock and the highest issued_at that it has seen, in milliseconds. */
   readonly clock?: { readonly now: number; readonly highestIssuedAt: number } | undefined
@@ -124,6 +126,7 @@ const checkContent = (member: string, content: JsonObject, expected: Expected): 
     check("product", "product_code", expected.product_code)
     check("binding", "binding_kind", expected.binding?.kind)
     check("binding", "binding_hash", expected.binding?.hash)
+    check("binding", "device_id", expected.device_id)
   }
   check("nonce", "nonce", expected.nonce)
 }

@@ -1,6 +1,6 @@
 /** What an operation came to, for the application. */
 import type { Answer } from "./Conversation.ts"
-import { isStricter, type Reason, ruleOf } from "./Decisions.ts"
+import { type Decision, isStricter, type Reason, ruleOf } from "./Decisions.ts"
 import type { Rule } from "./Judge.ts"
 import type { Problem } from "./Problem.ts"
 import type { Verdict } from "./Verdict.ts"
@@ -17,12 +17,12 @@ export interface Outcome<Data> extends Verdict {
   readonly problem?: Problem
 }
 
-/** The stricter of the answer's own decision and the verdict after it. */
-export const outcomeOf = <Data>(answer: Answer, verdict: Verdict): Outcome<Data> => {
+/** The stricter of the answer's own decision, unless one is given, and the verdict after it. */
+export const outcomeOf = <Data>(answer: Answer, verdict: Verdict, given?: Decision): Outcome<Data> => {
   if (answer.outcome === "granted") return { ...verdict, granted: true, data: answer.content as Data }
   if (answer.outcome === "refused") {
     const { refusal } = answer
-    const { decision } = ruleOf(refusal.code)
+    const decision = given ?? ruleOf(refusal.code).decision
     const decided = isStricter(verdict.decision, decision) ? verdict : { ...verdict, decision, reason: refusal.code }
     return { ...decided, refusal, granted: false }
   }

@@ -10,11 +10,15 @@ export type LicenseStatus = "active" | "suspended" | "expired" | "revoked" | "gr
 export interface FeatureEntitlement {
   readonly code: string
   readonly enabled: boolean
+  /** The maximum, of the current period if there are periods; absent: unlimited. */
   readonly quota?: number
   readonly consumed?: number
   readonly remaining?: number
+  /** Bought credits that are left. They are used after the quota, and no period ends them. */
   readonly extra_credits?: number
+  /** What is consumed beyond quota and bought credits in the current period. */
   readonly overage?: number
+  /** When the current period ends and the quota begins anew. */
   readonly resets_at?: string
   /** From then on the feature is not included. */
   readonly expires_at?: string
@@ -28,8 +32,10 @@ export interface VersionEligibility {
   readonly eligible_through?: string
 }
 
-interface Payload<Kind extends string> {
-  readonly kind: Kind
+export type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [name: string]: Json }
+
+/** What every signed payload says of the license. */
+export interface LicenseFacts {
   readonly license_id: string
   readonly product_id: string
   readonly product_code: string
@@ -38,13 +44,21 @@ interface Payload<Kind extends string> {
   readonly license_type: "perpetual" | "time_limited" | "subscription" | "trial" | "consumption"
   readonly entitlement_version: number
   readonly issued_at: string
-  readonly device_id: string
-  readonly binding_kind: "hardware" | "container"
-  readonly binding_hash: string
   readonly expires_at?: string
   /** expires_at and the policy's grace after it: the license is served until then. */
   readonly access_ends_at?: string
+  /** Whose license it is, if the policy shows it. */
+  readonly licensee?: { readonly name: string }
+  /** The members of the license's metadata that the policy shows. */
+  readonly metadata?: { readonly [name: string]: Json }
   readonly nonce?: string
+}
+
+interface Payload<Kind extends string> extends LicenseFacts {
+  readonly kind: Kind
+  readonly device_id: string
+  readonly binding_kind: "hardware" | "container"
+  readonly binding_hash: string
 }
 
 export interface Entitlement extends Payload<"entitlement"> {
@@ -77,6 +91,44 @@ export interface FloatingLease extends Payload<"floating_lease"> {
 }
 
 export interface Deactivation extends Payload<"deactivation"> {}
+
+/** A device of the license, without what identifies it elsewhere. */
+export interface OwnDevice {
+  readonly id: string
+  readonly binding_kind: "hardware" | "container"
+  readonly status: "active" | "deactivated" | "blacklisted" | "reset" | "expired"
+  /** Whether it has a slot. A floating seat needs none. */
+  readonly is_activated: boolean
+  readonly hostname?: string
+  readonly os?: string
+  readonly pod_name?: string
+  readonly first_seen_at: string
+  readonly last_seen_at: string
+  readonly last_validated_at?: string
+  /** Until when the device may work offline. */
+  readonly offline_expires_at?: string
+  /** Until when the slot of the deactivated device stays taken, because it may work offline until then. */
+  readonly slot_held_until?: string
+  readonly seat_expires_at?: string
+}
+
+/** A page of the license's devices, the newest first. */
+export interface OwnDevices extends LicenseFacts {
+  readonly kind: "devices"
+  readonly limits: {
+    readonly max_activations: number
+    readonly max_container_instances?: number
+    readonly max_floating_users?: number
+    readonly max_transfers: number
+    readonly offline_grace_days: number
+    readonly self_deactivations_per_month: number
+  }
+  /** The devices that may be deactivated by their ids now. */
+  readonly self_deactivations_remaining: number
+  readonly devices: ReadonlyArray<OwnDevice>
+  /** Null on the last page. */
+  readonly next_cursor: string | null
+}
 
 export interface OfflineEnvelope {
   readonly kid: string
@@ -130,3 +182,6 @@ export interface Consumption {
   /** 1 unless given. */
   readonly amount?: number
 }
+
+/** A consumption to take back: its feature and its event_id. */
+export type Consumed = Pick<Consumption, "feature_code" | "event_id">

@@ -118,12 +118,33 @@ const accessEndOf = ({ access_ends_at, expires_at }: Entitlement | OfflineEntitl
 
 const finite = (instant: number): number => (Number.isNaN(instant) ? Number.NEGATIVE_INFINITY : instant)
 
-/** The features of the newest believed response, without those that have ended. */
-export const featuresOf = (known: Known, now: number): ReadonlyArray<FeatureEntitlement> => {
-  const { checkout, holding, lease, used } = known
-  const seat = [used, lease?.features && lease, checkout].reduce((newest, one) =>
+/** The newest believed response that grants something. */
+export const grantOf = (
+  known: Known
+): Entitlement | OfflineEntitlement | FloatingCheckout | FloatingLease | undefined => {
+  if (known.holding !== "seat") return newestGrant(known)
+  const { checkout, lease, used } = known
+  return [used, lease, checkout].reduce((newest, one) =>
     newest === undefined || instantOf(one?.issued_at) > instantOf(newest.issued_at) ? one : newest
   )
-  const { features } = (holding === "seat" ? seat : newestGrant(known)) ?? {}
-  return (features ?? []).filter(({ expires_at }) => !(now >= instantOf(expires_at)))
 }
+
+/** A feature as the newest believed response says. */
+export interface Feature extends FeatureEntitlement {
+  /**
+   * True if a new period of the quota has begun since the response: consumed, remaining and overage, which were of the period
+   * before, are absent until the next response.
+   */
+  readonly isUsageUnknown?: true
+}
+
+/** The features of the newest believed response, without those that have ended. */
+export const featuresOf = (known: Known, now: number): ReadonlyArray<Feature> =>
+  (grantOf(known)?.features ?? known.checkout?.features ?? [])
+    .filter(({ expires_at }) => !(now >= instantOf(expires_at)))
+    .map((feature) => (now >= instantOf(feature.resets_at) ? inNewPeriod(feature) : feature))
+
+const inNewPeriod = ({ consumed: _c, overage: _o, remaining: _r, ...kept }: FeatureEntitlement): Feature => ({
+  ...kept,
+  isUsageUnknown: true
+})

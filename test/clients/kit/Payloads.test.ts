@@ -40,6 +40,8 @@ const shapes = {
   FloatingCheckout: isSame<IsPartOf<Kit.FloatingCheckout, Wire<typeof Contract.FloatingCheckoutPayload>>>(),
   FloatingLease: isSame<IsPartOf<Kit.FloatingLease, Wire<typeof Contract.FloatingLeasePayload>>>(),
   Deactivation: isSame<IsPartOf<Kit.Deactivation, Wire<typeof Contract.DeactivationPayload>>>(),
+  OwnDevices: isSame<IsPartOf<Omit<Kit.OwnDevices, "devices">, Wire<typeof Contract.OwnDevicesPayload>>>(),
+  OwnDevice: isSame<IsPartOf<Kit.OwnDevice, Contract.OwnDevice>>(),
   OfflineEnvelope: isSame<IsPartOf<Kit.OfflineEnvelope, Wire<typeof Contract.OfflineEnvelopePayload>>>(),
   Refusal: isSame<IsPartOf<Omit<Kit.Refusal, "code" | "message" | "detail">, RefusalFacts>>(),
   Binding: isSame<IsPartOf<Kit.Binding, BindingRequest>>(),
