@@ -200,6 +200,10 @@ const leaseFates: Readonly<Record<string, Execution & { readonly fixture?: Fixtu
   "checkout by the same device": { rule: Floating.checkout, command: checkoutOf("seat") },
   "its time passes": { at: noon + 30 * minute },
   "device reset": { rule: DeviceActions.reset, command: { device_id: seat.id } },
+  "device reset with release_borrowed": {
+    rule: DeviceActions.reset,
+    command: { device_id: seat.id, release_borrowed: true }
+  },
   "device blacklisted": { rule: DeviceActions.blacklist, command: { device_id: seat.id } },
   "license suspended": { rule: Lifecycle.suspend },
   "license revoked": { rule: Lifecycle.revoke },
@@ -207,17 +211,27 @@ const leaseFates: Readonly<Record<string, Execution & { readonly fixture?: Fixtu
   "access ends": { at: noon + 10 * minute, fixture: shortAccess }
 }
 
+const leaseStates = [
+  ["live", "live"],
+  ["live, borrowed", "live"],
+  ...(["checked_in", "superseded", "expired", "ended", "blacklisted"] as const).map(
+    (status) => [status, status] as const
+  )
+] as const
+
+const borrowed = { ...leaseOf("live"), borrowed_until: leaseOf("live").expires_at }
+
 const leaseTable: Table = {
   commands: Object.keys(leaseFates),
-  rows: (["live", "checked_in", "superseded", "expired", "ended", "blacklisted"] as const).map((from) => {
+  rows: leaseStates.map(([name, from]) => {
     const holder = from === "live" ? seat : deviceOf("seat", from === "expired" ? "expired" : "reset", false)
     const cells = Object.values(leaseFates).map(({ fixture, ...execution }) => {
-      const lease = leaseOf(from)
+      const lease = name === "live, borrowed" ? borrowed : leaseOf(from)
       const outcome = decide({ ...fixture, devices: [holder], lease }, execution)
       const leaseAfter = outcome.after.leaseByToken(tokenHash)
       return outcome.refused === undefined && leaseAfter === lease ? "–" : cellOf(leaseAfter?.status, outcome)
     })
-    return { name: from, from, cells }
+    return { name, from, cells }
   })
 }
 

@@ -77,6 +77,7 @@ export const english = {
   seatsUsed: (used: number, limit: number) => `${used} of ${count(limit, "seat", "seats")} in use`,
   noSeats: "No seats are in use.",
   seatUntil: (instant: string) => `Held until ${instant}`,
+  borrowedUntil: (instant: string) => `Borrowed until ${instant}`,
 
   features: "What it includes",
   feature: {

@@ -79,6 +79,7 @@ export const german: Texts = {
   seatsUsed: (used, limit) => `${used} von ${count(limit, "Platz", "Plätzen")} in Gebrauch`,
   noSeats: "Zurzeit benutzt niemand einen Platz.",
   seatUntil: (instant) => `Belegt bis ${instant}`,
+  borrowedUntil: (instant) => `Ausgeliehen bis ${instant}`,
 
   features: "Was sie enthält",
   feature: {

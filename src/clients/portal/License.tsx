@@ -78,7 +78,11 @@ const Seats = ({ license: { limits, seats } }: Of) => {
           <li key={seat.id}>
             <div className="what">
               <strong>{seat.device_name ?? texts.unnamedDevice}</strong>
-              <small>{texts.seatUntil(instant(seat.expires_at))}</small>
+              <small>
+                {seat.borrowed_until === undefined
+                  ? texts.seatUntil(instant(seat.expires_at))
+                  : texts.borrowedUntil(instant(seat.borrowed_until))}
+              </small>
             </div>
           </li>
         ))}

@@ -129,7 +129,7 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 120_
         assert.lengthOf(yield* eventsOf(job), 1)
         return yield* get(id)
       })
-      assert.strictEqual((yield* change("reset_devices")).active_device_count, 0)
+      assert.strictEqual((yield* change("reset_devices", { release_borrowed: true })).active_device_count, 0)
       assert.strictEqual((yield* change("renew", { extend_by_days: 10 })).expires_at, expires_at + 10 * 86_400_000)
       assert.deepInclude(yield* change("update", { max_transfers: 4, metadata: { a: 1 } }), {
         max_transfers: 4,

@@ -1,6 +1,6 @@
 /** The changes that can be made to many licenses, in words. */
 import type { BulkAction, BulkJob, BulkParameters } from "../../../licensing/bulk/BulkJob.ts"
-import { type ChangeFieldsOf, lastDay, number } from "../parts/Fields.tsx"
+import { type ChangeFieldsOf, flag, lastDay, number } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 
 export interface BulkChange {
@@ -91,6 +91,7 @@ export const bulkChanges: ReadonlyArray<BulkChange> = [
     label: "Reset devices",
     send: (licenses) => `Reset the devices of ${licenses}`,
     effect: "All devices of the licenses are freed, and their floating seats end. Each device must be activated again.",
+    fields: { release_borrowed: flag("Also free borrowed seats") },
     danger: true
   },
   {

@@ -1,13 +1,21 @@
 /** What can be done with a device. */
 import type { Device } from "../../../licensing/model/Device.ts"
 import { Action } from "../parts/Dialog.tsx"
+import { type FieldsOf, flag } from "../parts/Fields.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { change } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
 
 export const deviceName = (device: Device) => device.hostname ?? device.fingerprint ?? device.pod_name ?? device.id
 
 interface Props {
   readonly device: Device
+}
+
+type Reset = Payload<"resetDevice">
+
+const reset: FieldsOf<Reset> = {
+  release_borrowed: flag("Also free a borrowed seat", { hint: "Its device may go on using it without a connection." })
 }
 
 /** The most frequent action, beside the menu of the others. */
@@ -19,7 +27,10 @@ export const ResetDevice = ({ device }: Props) => {
       name={`Reset ${name}`}
       title={`Reset ${name}`}
       effect={`The slot and the seat of ${name} become free. It stops working at its next validation and may be activated again.`}
-      run={() => change("resetDevice", { params: { id: device.license_id, device_id: device.id } })}
+      fields={reset}
+      run={(payload: Reset) =>
+        change("resetDevice", { params: { id: device.license_id, device_id: device.id }, payload })
+      }
     />
   )
 }

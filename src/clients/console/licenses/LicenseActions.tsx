@@ -177,6 +177,7 @@ const transfer: FieldsOf<Transfer> = {
   customer_name: text("New owner’s name"),
   customer_email: email("New owner’s e-mail"),
   reset_devices: flag("Free all devices and seats"),
+  release_borrowed: flag("Also free borrowed seats"),
   rotate_key: flag("Replace the key")
 }
 

@@ -27,7 +27,11 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
                 { title: "Device", show: (lease) => <Holder license={id} device={lease.device_id} /> },
                 { title: "Since", goes: "last", show: ({ checked_out_at }) => <Time at={checked_out_at} /> },
                 { title: "Last heartbeat", goes: "first", show: ({ heartbeat_at }) => <Time at={heartbeat_at} /> },
-                { title: "Free at the latest", show: ({ expires_at }) => <Time at={expires_at} /> }
+                { title: "Free at the latest", show: ({ expires_at }) => <Time at={expires_at} /> },
+                {
+                  title: "Borrowed until",
+                  show: ({ borrowed_until }) => borrowed_until !== undefined && <Time at={borrowed_until} />
+                }
               ]}
             />
             <Pagination page={page} earlier={earlier} {...pages} />
