@@ -37,17 +37,19 @@ const jsonFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array
   const { isLong = true, item = part, items = [] } = listOf(part, value) ?? {}
   if (isLong) return
   for (let index = 0; index < items.length && found.length < faultsMax; index++)
-    jsonFaults(item, items[index], [...path, index], found)
+    if (isInvalid(item, items[index])) jsonFaults(item, items[index], [...path, index], found)
 }
 
 /** Adds invalid values, missing fields, and violations of rules over several fields. */
 const valueFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Array<Fault>): void => {
   if (found.length >= faultsMax) return
   const part = partFor(ast, value)
-  if (!takes(part, value) || decoderOf(part)(value) !== invalid) return
+  if (!takes(part, value)) return
   const before = found.length
   const struct = structOf(part, value)
   const list = listOf(part, value)
+  // Of a body and of a list, each part is decoded below.
+  if (path.length > 0 && list === undefined && !isInvalid(part, value)) return
   if (struct !== undefined) {
     for (const { name, type } of struct.fields) {
       const field = String(name)
@@ -61,8 +63,11 @@ const valueFaults = (ast: SchemaAST.AST, value: unknown, path: Path, found: Arra
   }
   const isWhole = struct === undefined && list === undefined
   // The rules over several parts apply only if each part is valid.
-  if (isWhole || (part.checks !== undefined && found.length === before)) found.push(...wholeFaults(ast, value, path))
+  if (isWhole || (part.checks !== undefined && found.length === before && isInvalid(part, value)))
+    found.push(...wholeFaults(ast, value, path))
 }
+
+const isInvalid = (ast: SchemaAST.AST, value: unknown): boolean => decoderOf(ast)(value) === invalid
 
 interface Members {
   readonly [name: string]: unknown

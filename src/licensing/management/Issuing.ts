@@ -5,7 +5,6 @@ import type { Refusal } from "../../contract/api/Failure.ts"
 import { StoredResponse } from "../../contract/api/StoredResponse.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { Mail } from "../../ledger/mail/Mail.ts"
-import { mayCompute } from "../../platform/postgres/driver/Transactions.ts"
 import { transaction } from "../../platform/postgres/queries/Sql.ts"
 import type { NewLicenseInput } from "../changes/NewLicense.ts"
 import type { LicensesWithKeys, LicenseWithKey } from "../model/License.ts"
@@ -54,8 +53,6 @@ export class Issuing extends Context.Service<
         if (mailed >= 0) yield* mail.admit(pathOf(mailed, "send_key"))
         const recorder = yield* StoredResponse
         const written = Effect.gen(function* () {
-          // A thousand licenses take a tenth of a second of CPU time before the events are appended.
-          if (inputs.length > 1) yield* sql`SELECT ${mayCompute(sql)}`
           const drafts = yield* draft(inputs, pathOf)
           const mails = mailed < 0 ? [] : yield* keyMails(inputs, drafts, pathOf)
           yield* write(drafts, pathOf)

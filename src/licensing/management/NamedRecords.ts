@@ -57,9 +57,12 @@ export const readNamedRecords = Effect.fnUntraced(function* (
     FROM orders o LEFT JOIN subscriptions s ON s.id = o.subscription_id WHERE o.id = ANY(${ids("order_id")})
     UNION ALL SELECT 'subscription', id, product_id, NULL, current_period_start, current_period_end
     FROM subscriptions WHERE id = ANY(${ids("subscription_id")})`
+  const records = new Map(rows.map((row) => [keyOf(row.kind, row.id), row]))
+  // Most batches are for one product. If it does not exist, the first license is refused for it.
+  if (!records.has(keyOf("product", inputs[0]!.product_id))) return namedRecordsOf(records, new Map(), new Map())
   const policies = yield* readTargetPolicies(sql, distinct(inputs.map(({ policy_id }) => policy_id)), true)
   const features = yield* readFeatures(sql, inputs)
-  return namedRecordsOf(new Map(rows.map((row) => [keyOf(row.kind, row.id), row])), policies, features)
+  return namedRecordsOf(records, policies, features)
 })
 
 const distinct = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]

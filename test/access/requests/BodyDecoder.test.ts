@@ -46,6 +46,7 @@ describe("the first faults of a body", () => {
     assert.strictEqual(decoderOf(ast)({ records }), invalid)
     assert.strictEqual(decoded, 1)
     assert.strictEqual(firstFaults(ast, { records }).length, 2)
-    assert.isBelow(decoded, 70)
+    // Each valid name is decoded once for the JSON's faults, and once for those of validation.
+    assert.isBelow(decoded, 120)
   })
 })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { formatTimestamp, latest, parseTimestamp } from "../../../src/contract/api/Timestamp.ts"
+import { earliest, formatTimestamp, latest, parseTimestamp } from "../../../src/contract/api/Timestamp.ts"
 
 /** The years that a response can write with four digits, complete in UTC, for any offset in the request. */
 const first = "0001-01-01T00:00:00.000Z"
@@ -57,6 +57,24 @@ describe("a date-time", () => {
         }
       }
     }
+  })
+
+  it("is read as JavaScript reads it, with any fraction and offset", () => {
+    const offset = fc
+      .tuple(fc.constantFrom("+", "-"), fc.integer({ min: 0, max: 23 }), fc.integer({ min: 0, max: 59 }))
+      .map(([sign, hours, minutes]) => `${sign}${String(hours).padStart(2, "0")}:${String(minutes).padStart(2, "0")}`)
+    fc.assert(
+      fc.property(
+        fc.integer({ min: earliest + 86_400_000, max: latest - 86_400_000 }),
+        fc.stringMatching(/^(\.\d{1,9})?$/),
+        fc.oneof(fc.constantFrom("Z", "z"), offset),
+        (millis, fraction, zone) => {
+          const text = `${new Date(millis).toISOString().slice(0, 19)}${fraction}${zone}`
+          assert.strictEqual(parseTimestamp(text), Date.parse(text.toUpperCase()), text)
+        }
+      ),
+      { numRuns: 2000 }
+    )
   })
 
   it("is formatted as JavaScript formats it, after any earlier instant", () => {
