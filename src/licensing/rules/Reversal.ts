@@ -4,6 +4,7 @@
  */
 import type { Assignment, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Entitlement } from "../model/Payloads.ts"
+import type { ReversalMark } from "../model/Usage.ts"
 import { accept, licenseEvent, type Outcome, type Refused, reject } from "./LicenseCommand.ts"
 import { quotaOf, takeBack } from "./Quota.ts"
 
@@ -27,18 +28,27 @@ export const reverse = (
   if (assignment === undefined) return notEntitled
   const mark = view.reversalMark(assignment.feature_id, reverses)
   if (mark?.action === "reverse" && mark.event_id === event_id) return accept({}, reply)
-  const used = view.counted(event_id)
-  if (used !== undefined) {
-    const original = view.counted(reverses)
-    const isRepeated = used.feature_code === feature_code && used.amount === -(original?.amount ?? 0)
-    return isRepeated ? accept({}, reply) : conflict
-  }
+  if (view.counted(event_id) !== undefined)
+    return isEarlierReversal(view, command, reverses, mark) ? accept({}, reply) : conflict
   if (mark?.action === "reverse") return impossible("The consumption was taken back before: nothing is left of it.")
   if (mark?.action !== "consume" || mark.amount > assignment.total_consumptions)
     return impossible(
       "The current period has no consumption of this feature with this event_id: only what is counted can be taken back."
     )
   return accept(reversal(view, assignment, { event_id, reverses, amount: mark.amount }, device, now), reply)
+}
+
+/** Whether a used event id is that of the same reversal before the count ended. Then only their amounts can be compared. */
+const isEarlierReversal = (
+  view: LicenseView,
+  { event_id, feature_code }: ReverseCommand,
+  reverses: string,
+  mark: ReversalMark | undefined
+): boolean => {
+  const [used, original] = [view.counted(event_id), view.counted(reverses)]
+  if (used === undefined || original === undefined || used.amount > 0) return false
+  const isOver = mark?.action !== "consume" && mark?.action !== "reverse"
+  return isOver && used.feature_code === feature_code && used.amount === -original.amount
 }
 
 const reversal = (

@@ -42,6 +42,17 @@ describe("A reversal", () => {
     refusedWith("EVENT_ID_CONFLICT", again, consume, taken("e3", "e1"), created)
   })
 
+  it("is repeated only by a request about the same consumption", () => {
+    const before = allowed(monthly(), consume, used(30, "e1"), created).after
+    const both = allowed(before, consume, used(30, "e2"), created).after
+    const { after } = allowed(both, consume, taken("e1", "r1"), created)
+    refusedWith("EVENT_ID_CONFLICT", after, consume, taken("e2", "r1"), created)
+    refusedWith("EVENT_ID_CONFLICT", after, consume, taken("r1", "e2"), created)
+    // The answer of the request itself stays the same when the period has ended.
+    const later = allowed(after, consume, taken("e1", "r1"), at("2030-02-28T12:00:00Z"))
+    assert.notInclude(eventTypesOf(later.after).slice(-1), "usage.reversed")
+  })
+
   it("leaves what would have been without the consumption", () => {
     fc.assert(
       fc.property(
