@@ -130,14 +130,19 @@ export const closePeriod = (before: Assignment, isRevoked: boolean, now: number)
   }
 }
 
+/** The period after those that have ended. `next` is absent if no further one is known by now. */
 const currentPeriod = (period: ResetPeriod, { anchor, end }: Grid, ended: number, now: number) => {
-  if (period === "subscription") return { periods: 1, start: ended, next: end }
+  const later = (next: number | undefined) => (next !== undefined && next > now ? next : undefined)
+  if (period === "subscription") {
+    if (ended < anchor && anchor > now) return { periods: 1, start: ended, next: anchor }
+    return { periods: ended < anchor ? 2 : 1, start: Math.max(ended, anchor), next: later(end) }
+  }
   const until = end === undefined ? now : Math.min(now, end - 1)
   const [endedNumber, number] = [periodsSince(period, anchor, ended), periodsSince(period, anchor, until)]
   return {
     periods: 1 + Math.max(0, number - endedNumber),
     start: Math.max(ended, boundaryOf(period, anchor, number)),
-    next: boundaryBefore(end, boundaryAfter(period, anchor, until))
+    next: later(boundaryBefore(end, boundaryAfter(period, anchor, until)))
   }
 }
 

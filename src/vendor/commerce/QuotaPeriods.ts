@@ -31,7 +31,11 @@ export const movePeriods = Effect.fnUntraced(function* (
   const start = instant(current_period_start)
   const end = instant(current_period_end)
   const at = instant(now)
-  const next = subscriptionResets(current_period_start, current_period_end, now)
+  const resets = subscriptionResets(current_period_start, current_period_end, now).map(
+    ({ first, period, second }) => sql`
+        WHEN a.reset_period = ${period} AND a.period_start >= ${instant(first)} THEN ${instant(second)}
+        WHEN a.reset_period = ${period} THEN ${instant(first)}`
+  )
   const ids = columns.text(licenses.map((license) => license.id))
   // The rule of `UsagePeriods.withPeriods`: a period that has ended already stays, for the clock to close it.
   yield* sql`
@@ -40,9 +44,8 @@ export const movePeriods = Effect.fnUntraced(function* (
       resets_at = CASE
         WHEN a.resets_at <= ${at} AND a.resets_at < coalesce(a.periods_end_at, 'infinity') THEN a.resets_at
         WHEN a.period_start < ${start} AND (${current_period_start <= now} OR a.reset_period = 'subscription') THEN ${start}
-        ELSE CASE a.reset_period WHEN 'day' THEN ${instant(next.day ?? null)} WHEN 'week' THEN ${instant(next.week ?? null)}
-          WHEN 'month' THEN ${instant(next.month ?? null)} WHEN 'year' THEN ${instant(next.year ?? null)}
-          ELSE ${end} END
+        ${sql.join(" ", false)(resets)}
+        ELSE ${end}
       END
     WHERE a.license_id = ANY(${ids}) AND ${follows}`
   yield* sql`UPDATE licenses SET revision = ${int8(yield* nextRevision)} WHERE id = ANY(${ids})`

@@ -103,7 +103,7 @@ export interface Grid {
 
 /**
  * The end of the current period. A subscription's period that began after the current one ends it, at once if it has begun
- * already.
+ * already. A period that another node's clock has begun before this one's is not ended again.
  */
 export const nextReset = (
   period: ResetPeriod,
@@ -115,7 +115,10 @@ export const nextReset = (
   if (end !== undefined && isLater && (anchor <= now || period === "subscription")) return anchor
   return period === "subscription"
     ? end
-    : boundaryBefore(end, boundaryAfter(period, anchor, afterStart(anchor, end, now)))
+    : boundaryBefore(
+        end,
+        boundaryAfter(period, anchor, Math.max(afterStart(anchor, end, now), periodStart ?? Number.NEGATIVE_INFINITY))
+      )
 }
 
 /** No period begins before the license starts. */
@@ -128,13 +131,18 @@ export const boundaryBefore = (end: number | undefined, boundary: number): numbe
   return first > latest ? undefined : first
 }
 
-/** The next reset of each period, for all features whose periods depend on a subscription: as `movePeriods` writes it. */
-export const subscriptionResets = (anchor: number, end: number, now: number) => ({
-  day: nextReset("day", { anchor, end }, undefined, now),
-  week: nextReset("week", { anchor, end }, undefined, now),
-  month: nextReset("month", { anchor, end }, undefined, now),
-  year: nextReset("year", { anchor, end }, undefined, now)
-})
+/**
+ * The next two resets of each period, for all features of a subscription: as `movePeriods` writes them. The second one is for
+ * periods that another node's clock has begun before this one's.
+ */
+export const subscriptionResets = (anchor: number, end: number, now: number) =>
+  calendarPeriods.map((period) => {
+    const next = (after: number) => nextReset(period, { anchor, end }, undefined, after) ?? end
+    const first = next(now)
+    return { period, first, second: next(first) }
+  })
+
+const calendarPeriods = ["day", "week", "month", "year"] as const
 
 /** In milliseconds, or in months. */
 const lengthOf = { day: dayMillis, week: 7 * dayMillis, month: 1, year: 12 } as const

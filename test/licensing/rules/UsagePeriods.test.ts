@@ -119,6 +119,13 @@ describe("A quota with periods", () => {
     assert.strictEqual(featureIn(settled(after, at("2030-02-28T12:00:00Z"))).extra_credits, 40)
   })
 
+  it("is not ended again by a node whose clock is behind", () => {
+    const boundary = at("2030-02-28T12:00:00Z")
+    const begun = settled(allowed(monthly(), consume, used(60, "e1"), created).after, boundary)
+    const assigned = allowed(begun, assign, { feature_id: "feat_api", max_consumptions: 200 }, boundary - 10_000).after
+    assert.deepInclude(featureIn(assigned), { period_start: boundary, resets_at: at("2030-03-31T12:00:00Z") })
+  })
+
   it("of a revoked license does not begin anew", () => {
     const start = monthly({ total_consumptions: 5 }, { status: "revoked" })
     const after = settled(start, at("2030-02-28T12:00:00Z"))
@@ -189,6 +196,25 @@ describe("A quota that follows a subscription", () => {
     const last = closePeriod(assignment, false, at("2030-11-29T00:00:00Z"))!.after
     assert.strictEqual(last.resets_at, at("2030-11-30T00:00:00Z"))
     assert.isUndefined(closePeriod(last, false, at("2030-12-05T00:00:00Z"))?.periods)
+  })
+
+  it("has no further period after one that ended while nothing was recorded", () => {
+    const yearly = { reset_period: "month", reset_anchor: "subscription" } as const
+    const assignment = linked(at("2029-11-30T00:00:00Z"), at("2030-11-30T00:00:00Z"), yearly)
+    const closed = closePeriod(assignment, false, at("2031-01-01T00:00:00Z"))!
+    assert.strictEqual(closed.periods, 10)
+    assert.isUndefined(closed.after.resets_at)
+  })
+
+  it("counts the periods that were recorded one after the other before the end of the first was", () => {
+    const license = { created_at: created }
+    const announced = { period_start: end, period_end: end + 30 * day }
+    const early = withPeriods(linked(start, end), { license, subscription: announced }, noon)
+    const next = { period_start: end + 30 * day, period_end: end + 60 * day }
+    const now = end + 31 * day
+    const { after, periods } = closePeriod(withPeriods(early, { license, subscription: next }, now), false, now)!
+    assert.strictEqual(periods, 2)
+    assert.deepInclude(present(after), { period_start: end + 30 * day, resets_at: end + 60 * day })
   })
 
   it("stops when the link is removed", () => {
