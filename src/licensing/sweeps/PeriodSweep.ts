@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
 import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
-import type { LicenseRecord } from "../model/LicenseRecords.ts"
+import type { Assignment, LicenseRecord } from "../model/LicenseRecords.ts"
 import { type AssignmentRow, assignmentColumns, assignmentOf } from "../rows/AssignmentRows.ts"
 import { clockOrigin, usageRow } from "../rows/EventRows.ts"
 import { recordsExpiries } from "../rules/Lifecycle.ts"
@@ -16,8 +16,8 @@ const featuresMax = 200
 
 type DueRow = AssignmentRow & Pick<LicenseRecord, "status" | "revision">
 
-interface DueLicense extends Pick<LicenseRecord, "id" | "revision"> {
-  readonly closed: ReadonlyArray<ClosedPeriod>
+interface DueLicense extends Pick<LicenseRecord, "id" | "revision" | "status"> {
+  readonly features: ReadonlyArray<Assignment>
 }
 
 export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: Effect.Effect<void> }>()(
@@ -34,20 +34,25 @@ export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: E
           const ids = yield* idsOf(selectLicenses(sql, now, limit))
           // In a snapshot after the lock: no other transaction changes the features of a locked license.
           const rows = yield* readFeatures(sql, lock ? yield* lockLicenses(sql, ids) : ids, now)
-          return byLicense(rows, now)
+          return byLicense(rows)
         }),
-        isDue: ({ closed }) => closed.length > 0,
-        write: (rows) => writePeriods(sql, rows, nextRevision()),
-        ledgerOf: ({ closed, id }, now) =>
-          renewedOf(closed).map((period) => usageRow(periodEntry(period), id, clockOrigin, now)),
-        eventsOf: ({ closed, id }) => renewedOf(closed).map((period) => periodClosedEvent(id, period))
+        isDue: (license, now) => closedOf(license, now).length > 0,
+        write: (rows, now) => writePeriods(sql, rows, nextRevision(), now),
+        ledgerOf: (license, now) =>
+          renewedOf(license, now).map((period) => usageRow(periodEntry(period), license.id, clockOrigin, now)),
+        eventsOf: (license, now) => renewedOf(license, now).map((period) => periodClosedEvent(license.id, period))
       })
       return PeriodSweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "PeriodSweep.pass")) })
     })
   )
 }
 
-const renewedOf = (closed: ReadonlyArray<ClosedPeriod>) => closed.filter(({ periods }) => periods !== undefined)
+/** Decided when it is written, so that the event names every period that has ended by then. */
+const closedOf = (license: DueLicense, now: number): ReadonlyArray<ClosedPeriod> =>
+  license.features.flatMap((assignment) => closePeriod(assignment, !recordsExpiries(license), now) ?? [])
+
+const renewedOf = (license: DueLicense, now: number) =>
+  closedOf(license, now).filter(({ periods }) => periods !== undefined)
 
 const selectLicenses = (sql: SqlClient.SqlClient, now: number, limit: number) => sql<{ readonly id: string }>`
   SELECT license_id AS id FROM license_features WHERE resets_at <= ${instant(now)} ORDER BY resets_at LIMIT ${limit}`
@@ -60,20 +65,21 @@ const readFeatures = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, now:
   ) AS a JOIN features f ON f.id = a.feature_id
   WHERE l.id = ANY(${columns.text(ids)}) ORDER BY l.id, a.resets_at, f.code`
 
-const byLicense = (rows: ReadonlyArray<DueRow>, now: number): ReadonlyArray<DueLicense> =>
+const byLicense = (rows: ReadonlyArray<DueRow>): ReadonlyArray<DueLicense> =>
   Array.from(
     Map.groupBy(rows, ({ license_id }) => license_id),
-    ([id, features]) => ({
-      id,
-      revision: features[0]!.revision,
-      closed: features.flatMap((row) => closePeriod(assignmentOf(row), !recordsExpiries(row), now) ?? [])
-    })
+    ([id, features]) => {
+      const { revision, status } = features[0]!
+      return { id, revision, status, features: features.map(assignmentOf) }
+    }
   )
 
 /** Writes the licenses with their features, in the order of their ids, as the Journal does. */
-const writePeriods = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, revision: number) => {
-  const rows = byId(unordered)
-  const closed = rows.flatMap(({ closed, id }) => closed.map(({ after }) => ({ ...after, license_id: id })))
+const writePeriods = (sql: SqlClient.SqlClient, due: ReadonlyArray<DueLicense>, revision: number, now: number) => {
+  const rows = byId(due)
+  const closed = rows.flatMap((license) =>
+    closedOf(license, now).map(({ after }) => ({ ...after, license_id: license.id }))
+  )
   return sql`
     WITH written AS (
       UPDATE licenses l SET revision = ${int8(revision)}

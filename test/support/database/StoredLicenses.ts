@@ -58,7 +58,7 @@ export interface StoredLicense {
   readonly keyHash: string
 }
 
-const instants = /_(?:at|until)$/
+const instants = /_(?:at|until)$|^period_(?:anchor|start)$/
 
 /** A record as JSON for jsonb_populate_recordset. */
 const rowOf = (record: object) =>
