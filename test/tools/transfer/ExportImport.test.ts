@@ -11,6 +11,7 @@ import { Database } from "../../support/database/Database.ts"
 import { assertAnswered } from "../../support/http/Http.ts"
 import { masterKey, startServer, TestServer } from "../../support/http/TestServer.ts"
 import { runLine } from "../../support/processes/CommandLine.ts"
+import { assertQuotas, fillQuotas } from "./QuotaRows.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-transfer-"))),
@@ -279,6 +280,20 @@ layer(TestServer.layerWith({ rateFailures: 0 }), { timeout: 120_000 })("An expor
       yield* refused([lines[0]!.replace(/"schema":\d+/, '"schema":9999'), ...lines.slice(1)], target, /later version/)
       const missing = yield* runAlone(target, "import", "file", join(home, "none.jsonl"), "--json")
       assert.match(JSON.parse(missing.out).error, /cannot be read/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("carries the periods of quotas, bought credits, kept counts, own devices and borrowed seats", () =>
+    Effect.gen(function* () {
+      const home = yield* folder
+      const database = yield* Database
+      const original = yield* clientOf(database.url)
+      yield* fillQuotas(original)
+      const file = join(home, "quotas.jsonl")
+      yield* succeed(settingsOf(database.url), "export", file, "--json")
+      const { sql, url } = yield* emptyDatabase
+      yield* succeed(settingsOf(url), "import", "file", file, "--json")
+      yield* assertQuotas(original, sql)
     }).pipe(Effect.scoped)
   )
 })
