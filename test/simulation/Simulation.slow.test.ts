@@ -12,7 +12,17 @@ const first = 1001
  * The seeds after the first 14 have the commands and faults that those lack. A new command changes what a seed draws: then the
  * test of the coverage tries the other candidates, passes with them, and logs which to add here, so that it is faster again.
  */
-const seeds = [...Array.from({ length: 14 }, (_, index) => first + index), 1022, 1061, 1065, 1066, 1067]
+const seeds = [
+  ...Array.from({ length: 14 }, (_, index) => first + index),
+  1015,
+  1022,
+  1027,
+  1037,
+  1061,
+  1065,
+  1066,
+  1067
+]
 /** Within these every command must have been accepted and every fault injected. */
 const candidates = [...seeds, ...Array.from({ length: 100 }, (_, index) => first + index)]
 /** The seeds within which a broken rule must be found. */

@@ -7,6 +7,7 @@
  * Then it prints how often each command, answer and fault occurred, and which never did. --verbose prints each seed's digest,
  * equal for two identical runs; --transcript prints every request and answer. --overlap 4 lets the database work on four
  * statements at a time, as in production: a wider search, but then the machine influences the order and a failure may not repeat.
+ * --broken <name> breaks a rule of BrokenRules.ts on purpose, which must be found.
  *
  * It uses a new embedded PostgreSQL, or a new database on the server that LICENSING_TEST_DATABASE_URL names.
  */
@@ -15,9 +16,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Option, References } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabase } from "../support/database/DatabaseServer.ts"
-import { expectedCoverage } from "./checks/Coverage.ts"
-import { openPools } from "./nodes/Pools.ts"
-import { simulate } from "./Simulation.ts"
+import { breakRule } from "./BrokenRules.ts"
 
 const number = (name: string, value: number, text: string) =>
   Flag.Int(name).pipe(Flag.withDescription(text), Flag.withDefault(value))
@@ -30,14 +29,23 @@ const flags = {
   from: number("from", 1, "The first seed."),
   steps: number("steps", 40, "The steps of each seed."),
   overlap: number("overlap", 1, "The statements that the database works on at a time."),
+  broken: Flag.String("broken").pipe(
+    Flag.withDescription("Break this rule of BrokenRules.ts on purpose."),
+    Flag.optional
+  ),
   verbose: isGiven("verbose", "Print the digest of each seed."),
   transcript: isGiven("transcript", "Print every request and answer.")
 }
 
 const run = Effect.fnUntraced(
   function* (given: Command.Command.Config.Infer<typeof flags>) {
+    const { broken, from, overlap, seed: only, steps, transcript, verbose } = given
+    if (Option.isSome(broken)) breakRule(broken.value)
+    // After the rule is broken.
+    const [{ expectedCoverage }, { openPools }, { simulate }] = yield* Effect.promise(() =>
+      Promise.all([import("./checks/Coverage.ts"), import("./nodes/Pools.ts"), import("./Simulation.ts")])
+    )
     const pools = yield* openPools((yield* migratedDatabase).url)
-    const { from, overlap, seed: only, steps, transcript, verbose } = given
     const first = Option.getOrElse(only, () => from)
     const count = Option.isSome(only) ? 1 : given.seeds
     let requests = 0

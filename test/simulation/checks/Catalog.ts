@@ -1,13 +1,14 @@
 /** Replays policies, features and versions from their events. */
 import { isDeepStrictEqual } from "node:util"
 import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
-import { parseTimestamp } from "../../../src/contract/api/Timestamp.ts"
+import { formatTimestamp, parseTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import { payloadFields } from "../../../src/vendor/policies/Policy.ts"
 import type { Catalog, Policy } from "../model/Model.ts"
 import { intervalEnd, replaced } from "../model/Model.ts"
 import type { PolicyFeature } from "../model/Moves.ts"
+import type { Subscription } from "../model/Periods.ts"
 import { product } from "../requests/InitialData.ts"
-import { type Call, isOfLicense, type PolicyFeatureCommand } from "../requests/Operations.ts"
+import { type Call, isOfLicense, type PolicyFeatureCommand, type SubscriptionCommand } from "../requests/Operations.ts"
 import type { Step } from "../Transcript.ts"
 import type { CatalogPeriod } from "./LicenseStep.ts"
 import type { Stored, StoredEvent } from "./Rows.ts"
@@ -26,7 +27,7 @@ const floorAfter = (before: Policy, after: Policy, now: number): number | null =
 
 /** What an event says of a policy's feature. */
 const saidFeature = (said: unknown): PolicyFeature => {
-  const { enabled, expires_after_days, expires_with_license, max_consumptions, metadata } = said as {
+  const { enabled, expires_after_days, expires_with_license, max_consumptions, metadata, ...periods } = said as {
     readonly [member: string]: never
   }
   return {
@@ -34,6 +35,10 @@ const saidFeature = (said: unknown): PolicyFeature => {
     max: max_consumptions ?? null,
     days: expires_after_days ?? null,
     follows: expires_with_license === true,
+    period: periods["reset_period"] ?? null,
+    anchor: periods["reset_anchor"] ?? null,
+    rollover: periods["rollover_max"] ?? null,
+    beyond: periods["overage_max"] ?? null,
     metadata: canonicalize(metadata!)
   }
 }
@@ -68,6 +73,20 @@ const editPolicy = (policy: Policy, changes: Changes, floorOf: (after: Policy) =
   const isShown = payloadFields.some((field) => field in changes)
   const after = edited as unknown as Policy
   return { ...after, floor: floorOf(after), version: policy.version + (isShown ? 1 : 0) }
+}
+
+const editSubscription = (subscription: Subscription, changes: Changes): Subscription => {
+  const { end, id, start } = subscription
+  const edited = (was: number, change: Changes[string] | undefined): number => {
+    if (change === undefined) return was
+    if (change.old !== formatTimestamp(was)) violation(`an event says that a date of ${id} was ${show(change.old)}`)
+    return parseTimestamp(String(change.new))!
+  }
+  return {
+    id,
+    start: edited(start, changes["current_period_start"]),
+    end: edited(end, changes["current_period_end"])
+  }
 }
 
 const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
@@ -107,6 +126,10 @@ export const catalogAfter = (
     case "product_version.created":
       if (said("product_id") !== product) violation("a version of another product was made")
       return { ...catalog, versions: replaced(catalog.versions, said("version"), parseTimestamp(said("released_at"))!) }
+    case "subscription.updated": {
+      const edited = editSubscription(catalog.subscriptions.get(resource)!, changes)
+      return { ...catalog, subscriptions: replaced(catalog.subscriptions, resource, edited) }
+    }
     case "product_version.deleted":
       return { ...catalog, versions: without(catalog.versions, said("version")) }
     default:
@@ -139,7 +162,11 @@ export const checkCatalogRequests = (
 }
 
 /** Whether the catalog is as an edit requested; an edit without a change leaves no event. */
-const holds = ({ command, subject, operation }: Call, { features, policies }: Catalog): boolean => {
+const holds = ({ command, subject, operation }: Call, { features, policies, subscriptions }: Catalog): boolean => {
+  if (operation === "edit subscription") {
+    const { current_period_end: end, current_period_start: start } = command as SubscriptionCommand
+    return isDeepStrictEqual(subscriptions.get(subject), { id: subject, start, end })
+  }
   if (operation === "edit feature") return features.get(subject) === (command as { readonly code: string }).code
   if (operation === "set policy feature") return hasFeature(policies.get(subject), command as PolicyFeatureCommand)
   const policy = policies.get(subject) as Readonly<Record<string, unknown>> | undefined

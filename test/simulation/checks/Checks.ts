@@ -9,12 +9,9 @@ import { unknownLicense } from "../requests/InitialData.ts"
 import type { Call } from "../requests/Operations.ts"
 import type { Outcome } from "../requests/Outcome.ts"
 import type { Step } from "../Transcript.ts"
+import { Ledger } from "./Ledger.ts"
 import type { Stored, StoredUsage } from "./Rows.ts"
-import { by, show, violation } from "./Violation.ts"
-
-const hold = (what: string, one: unknown, other: unknown): void => {
-  if (one !== other) violation(`${what}: ${show(one)} and ${show(other)}`)
-}
+import { by, hold, show, violation } from "./Violation.ts"
 
 const sum = (numbers: Iterable<number>): number => Array.from(numbers).reduce((all, one) => all + one, 0)
 
@@ -31,7 +28,8 @@ const checkLicense = (license: License): void => {
   for (const { device } of leases.values()) {
     if (!Array.from(devices.values(), (one) => one.id).includes(device)) violation(`a lease of no device of ${id}`)
   }
-  hold(`${id}: total_consumptions and its ledger`, total, sum(Array.from(counted.values(), ({ amount }) => amount)))
+  const consumptions = Array.from(counted.values()).filter(({ reverses }) => reverses === null)
+  hold(`${id}: total_consumptions and its ledger`, total, sum(consumptions.map(({ amount }) => amount)))
 }
 
 /**
@@ -110,16 +108,16 @@ export const checkStray = ({ calls, outcomes }: Step, { events, ledger }: Stored
 /** The answers that later ones must agree with. */
 export class Memory {
   private readonly versions = new Map<string, Array<{ readonly version: number; readonly at: number }>>()
-  private readonly consumed = new Map<string, number>()
-  private readonly balances = new Map<string, number>()
-  private readonly sums = new Map<string, number>()
+  private readonly consumed = new Map<string, number | string>()
+  private ledger = new Ledger()
   private readonly counters = new Map<string, number>()
   private readonly notices = new Map<string, ReadonlyArray<string>>()
   private sequence = { event: 0, usage: 0 }
 
   /** What is known so far, for a failover that comes back to it. */
   copy(): Memory {
-    return Object.assign(new Memory(), structuredClone({ ...this }))
+    const { ledger, ...rest } = this
+    return Object.assign(new Memory(), structuredClone(rest), { ledger: ledger.copy() })
   }
 
   /** The last sequence numbers that were read. */
@@ -143,7 +141,7 @@ export class Memory {
       this.checkCounters(stored)
     })
     by("ledger", () => {
-      this.checkLedger(stored)
+      this.ledger.check(stored)
       this.checkUsage(stored, calls, outcomes)
     })
     by("kept answers", () => this.checkKept(stored, calls, outcomes))
@@ -215,39 +213,17 @@ export class Memory {
     }
   }
 
-  /** The sum of the ledger rows equals the balance of each row, and no consumption exceeds its maximum. */
-  private checkLedger({ ledger }: Stored): void {
-    for (const { action, amount, balance, feature, license, max, sequence } of ledger) {
-      const of = `${license} ${feature}`
-      const sum = (this.sums.get(of) ?? 0) + (action === "consume" || action === "reset" ? amount : 0)
-      hold(`${of}: the sum of its ledger at ${sequence} and the balance in the row`, sum, balance)
-      if (action === "consume" && max !== null && balance > max) violation(`${of}: ${balance} of ${max} are used`)
-      this.sums.set(of, sum)
-    }
-  }
-
-  /** Every acknowledged consumption is counted, each event id once; the last balance of the ledger equals the assignment's. */
+  /** Every acknowledged consumption and reversal is in the ledger, each event id once. */
   private checkUsage(stored: Stored, calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
     for (const { command, request, subject, operation } of calls) {
-      if (operation !== "consume" || outcomes.get(request)!.kind !== "accepted") continue
-      const { amount, event_id } = command as { readonly amount: number; readonly event_id: string }
-      this.consumed.set(`${subject} ${event_id}`, amount)
+      if ((operation !== "consume" && operation !== "take back") || outcomes.get(request)!.kind !== "accepted") continue
+      const { amount, event_id, reverses } = command as ConsumeCommand
+      this.consumed.set(`${subject} ${event_id}`, reverses ?? amount)
     }
-    for (const [use, amount] of this.consumed) {
+    for (const [use, asked] of this.consumed) {
       const [license, eventId] = use.split(" ") as [string, string]
-      hold(
-        `${eventId}, acknowledged and in the ledger`,
-        amount,
-        stored.licenses.get(license)!.counted.get(eventId)?.amount
-      )
-    }
-    for (const { license, feature, balance } of stored.ledger) this.balances.set(`${license} ${feature}`, balance)
-    for (const [of, balance] of this.balances) {
-      const [license, feature] = of.split(" ") as [string, string]
-      const { assignments, kept } = stored.licenses.get(license)!
-      // A feature that a policy took away keeps its count.
-      const used = assignments.get(feature)?.used ?? JSON.parse(kept)[feature] ?? 0
-      hold(`${of}: balance and counter`, balance, used)
+      const found = stored.licenses.get(license)!.counted.get(eventId)
+      hold(`${eventId}, acknowledged and in the ledger`, asked, found?.reverses ?? found?.amount)
     }
   }
 

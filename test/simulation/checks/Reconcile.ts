@@ -1,5 +1,6 @@
 /** Compares a license as replayed with its rows. Changes that leave no event are taken from the rows if they are possible. */
 import { isDeepStrictEqual } from "node:util"
+import { stoppedPeriods } from "../model/Clock.ts"
 import { leaseEnd } from "../model/Leases.ts"
 import { endLease, isCut, type License, promise, replaced, type Situation, statusAt } from "../model/Model.ts"
 import type { Call } from "../requests/Operations.ts"
@@ -39,6 +40,10 @@ export const adoptQuiet = (license: License, stored: License, situations: Iterab
     const status = statusAt(seen, policy, now)
     if (adopted.status !== stored.status && backByClock(adopted, status) === stored.status) {
       adopted = { ...adopted, status: stored.status }
+    }
+    for (const [id, assignment] of stoppedPeriods(adopted, now)) {
+      if (stored.assignments.get(id)?.resets === null && assignment.resets === null)
+        adopted = { ...adopted, assignments: replaced(adopted.assignments, id, assignment) }
     }
     for (const [id, assignment] of adopted.assignments) {
       const isExpired = adopted.status === "revoked" && assignment.enabled && now >= (assignment.expires ?? anyTime)

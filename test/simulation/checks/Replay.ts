@@ -5,15 +5,9 @@
  * must equal the rows. Where the events do not determine the state, all possible states are tried.
  */
 import { isDeepStrictEqual } from "node:util"
-import {
-  type Answer,
-  dueTransitions,
-  type License,
-  type Situation,
-  settled,
-  statusAt,
-  transitionByTime
-} from "../model/Model.ts"
+import { dueTransitions, settled, transitionByTime } from "../model/Clock.ts"
+import { type Answer, type License, type Situation, statusAt } from "../model/Model.ts"
+import { movedWith, toldOfEnd } from "../model/Periods.ts"
 import { type Call, operations } from "../requests/Operations.ts"
 import type { LicenseStep } from "./LicenseStep.ts"
 import { adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
@@ -57,8 +51,10 @@ export class Replay {
   /** Throws a violation if the step is impossible. */
   run(): void {
     const { before, calls, stored } = this.licenseStep
-    for (const group of grouped(stored.events.filter(({ license }) => license === before.id))) {
-      if (isByClock(group[0]!)) this.moveOn(group[0]!)
+    const concerns = ({ license, type }: StoredEvent) => license === before.id || type === "subscription.updated"
+    for (const group of grouped(stored.events.filter(concerns))) {
+      if (group[0]!.type === "subscription.updated") this.moveSubscription(group[0]!)
+      else if (isByClock(group[0]!)) this.moveOn(group[0]!)
       else this.pool(group)
     }
     this.go(this.current.map((license) => adoptQuiet(license, this.stored, this.situations([license]))))
@@ -88,20 +84,30 @@ export class Replay {
     }
   }
 
+  /** An edit of a subscription moves the periods of its licenses. Time may have passed between the edit and its event. */
+  private moveSubscription({ resource, sequence }: StoredEvent): void {
+    const { catalog } = this.licenseStep.periods.find(({ since }) => since === sequence)!
+    const subscription = catalog.subscriptions.get(resource)!
+    this.go(
+      this.current.flatMap((license) => this.licenseStep.nows.map((now) => movedWith(license, subscription, now)))
+    )
+  }
+
   /** A transition by time: it must have been due, and occurs once. */
   private moveOn(event: StoredEvent): void {
     if (event.type === "license.expiring" || event.type.startsWith("license.maintenance_expir")) return
-    const subject = event.type === "license.feature_expired" ? event.metadata["feature_id"] : event.resource
+    const isOfFeature = event.type === "license.feature_expired" || event.type === "usage.period_closed"
+    const subject = isOfFeature ? event.metadata["feature_id"] : event.resource
     const next: Array<License> = []
     for (const { license, policy, now } of this.situations(this.current, [event.at], event.sequence)) {
       const returned = { ...license, status: backByClock(license, statusAt(license, policy, now)) }
       for (const from of [license, returned]) {
         const moved = transitionByTime(from, policy, now, `${event.type} ${subject}`)
-        if (moved !== undefined) next.push(moved)
+        if (moved !== undefined && isToldOf(event, from, now)) next.push(moved)
       }
     }
     if (next.length === 0)
-      violation(`${event.type} of ${event.resource} was recorded and not due on ${show(this.current)}`)
+      violation(`${event.type} of ${event.resource} was recorded and not due: ${show(event)} on ${show(this.current)}`)
     this.go(next)
   }
 
@@ -141,7 +147,11 @@ export class Replay {
       return `the model leaves ${answer.events} (${answer.code ?? "accepted"})`
     const ledger = this.licenseStep.stored.ledger
       .filter(({ license, request }) => license === this.stored.id && request === call.request)
-      .map(({ feature, action, amount, balance, max }) => ({ feature, action, amount, balance, max }))
+      .map(({ credits, overage, feature, action, amount, balance, max }) => ({
+        ...{ feature, action, amount, balance, max },
+        ...(credits === null ? undefined : { credits }),
+        ...(overage === null ? undefined : { overage })
+      }))
     // A move records its features by their codes, which may have changed.
     if (!isDeepStrictEqual(byFeature(ledger), byFeature(answer.ledger)))
       return `the ledger says ${show(ledger)}, the model ${show(answer.ledger)}`
@@ -193,6 +203,15 @@ export class Replay {
     })
     if (failures.length === this.current.length) throw failures[0]!
   }
+}
+
+/** Whether the event of a period's end says what the model says. The feature's code may have changed. */
+const isToldOf = ({ metadata, type }: StoredEvent, { assignments }: License, now: number): boolean => {
+  if (type !== "usage.period_closed") return true
+  const { feature_code, request_id, ...told } = metadata
+  const id = String(told["feature_id"])
+  const { feature_code: _, ...expected } = toldOfEnd(id, undefined, assignments.get(id)!, now)
+  return isDeepStrictEqual(told, expected)
 }
 
 /** A change to a license first records the transitions by time that are due. */

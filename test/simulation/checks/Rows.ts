@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
 import type { Assignment, Catalog, Device, Lease, License, Policy } from "../model/Model.ts"
 import type { PolicyFeature } from "../model/Moves.ts"
+import type { Subscription } from "../model/Periods.ts"
 
 export interface StoredEvent {
   readonly sequence: number
@@ -27,6 +28,9 @@ export interface StoredUsage {
   readonly amount: number
   readonly balance: number
   readonly max: number | null
+  readonly credits: number | null
+  readonly overage: number | null
+  readonly reverses: string | null
   readonly request: string
   /** The row's event: its number, feature code, actor, address and device. */
   readonly event: number | null
@@ -55,11 +59,12 @@ export interface Stored {
 
 const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   type Owned<A> = A & { readonly license: string; readonly key: string }
-  const [licenses, devices, leases, assignments, counted] = yield* Effect.all(
+  const [licenses, devices, leases, assignments, usage] = yield* Effect.all(
     [
       sql<License & { readonly metadata: never; readonly kept: never }>`
-        SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, starts_at AS starts, expires_at AS expires,
-          maintenance_expires_at AS maintenance, term_days AS term, kept_counts AS kept, max_activations, max_container_instances,
+        SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, created_at AS created, starts_at AS starts,
+          expires_at AS expires, maintenance_expires_at AS maintenance, term_days AS term, term_began_at AS began,
+          subscription_id AS subscription, kept_counts AS kept, max_activations, max_container_instances,
           max_floating_users, max_transfers, offline_grace_days, self_deactivations_per_month, self_deactivated_at AS returned, customer_id, customer_email, customer_name, metadata,
           active_device_count AS active, times_activated AS activations, times_transferred AS transfers,
           total_consumptions AS total, not_due_before AS floor, entitlement_counter AS version,
@@ -74,10 +79,13 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
         FROM leases ORDER BY id`,
       sql<Owned<Assignment & { readonly metadata: never }>>`
         SELECT license_id AS license, feature_id AS key, enabled, max_consumptions AS max, total_consumptions AS used,
-          expires_at AS expires, expires_after_days AS waiting, expires_with_license IS TRUE AS follows, expiry_recorded AS recorded, from_policy AS granted, metadata FROM license_features ORDER BY feature_id`,
-      sql<Owned<{ readonly feature: string; readonly amount: number }>>`
-        SELECT license_id AS license, event_id AS key, feature_id AS feature, amount FROM usage_ledger
-        WHERE event_id IS NOT NULL ORDER BY sequence`
+          expires_at AS expires, expires_after_days AS waiting, expires_with_license IS TRUE AS follows, expiry_recorded AS recorded,
+          from_policy AS granted, metadata, ${quotaColumns(sql)}, credits_used AS credited, overage, rolled_over AS rolled,
+          extra_credits AS extra, period_anchor AS "from", periods_end_at AS until, period_start AS start, resets_at AS resets
+        FROM license_features ORDER BY feature_id`,
+      sql<UsageRow>`
+        SELECT license_id AS license, event_id AS key, action, feature_id AS feature, amount, reverses FROM usage_ledger
+        WHERE action NOT IN ('top_up', 'set_limit') ORDER BY sequence`
     ],
     { concurrency: "unbounded" }
   )
@@ -98,14 +106,40 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
             { ...assignment, metadata: canonicalize(assignment.metadata) }
           ])
         ),
-        counted: owned(counted, row.id)
+        ...usageOf(usage.filter(({ license }) => license === row.id))
       }
     ])
   )
 })
 
+const quotaColumns = (sql: SqlClient.SqlClient) =>
+  sql.literal("reset_period AS period, reset_anchor AS anchor, rollover_max AS rollover, overage_max AS beyond")
+
+interface UsageRow {
+  readonly license: string
+  readonly key: string | null
+  readonly action: string
+  readonly feature: string
+  readonly amount: number
+  readonly reverses: string | null
+}
+
+/** What event ids were used for, and the consumptions after the last reset of the count. */
+const usageOf = (rows: ReadonlyArray<UsageRow>): Pick<License, "counted" | "open"> => {
+  const counted = new Map<string, { feature: string; amount: number; reverses: string | null }>()
+  const open = new Map<string, Map<string, string | null>>()
+  for (const { action, amount, feature, key, reverses } of rows) {
+    if (key !== null) counted.set(key, { feature, amount, reverses })
+    const events = open.get(feature) ?? new Map<string, string | null>()
+    if (action === "consume") open.set(feature, events.set(key!, null))
+    else if (action === "reverse") events.set(reverses!, key)
+    else open.delete(feature)
+  }
+  return { counted, open }
+}
+
 const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  const [policies, granted, features, versions] = yield* Effect.all(
+  const [policies, granted, features, versions, subscriptions] = yield* Effect.all(
     [
       sql<Omit<Policy, "features">>`
         SELECT id, license_type, max_activations, max_floating_users, max_container_instances, floating_timeout_minutes,
@@ -115,12 +149,15 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
         WHERE product_id = 'prod_own' ORDER BY id`,
       sql<Omit<PolicyFeature, "metadata"> & { readonly policy: string; readonly id: string; readonly metadata: never }>`
         SELECT policy_id AS policy, feature_id AS id, enabled, max_consumptions AS max, expires_after_days AS days,
-          expires_with_license IS TRUE AS follows, metadata
+          expires_with_license IS TRUE AS follows, metadata, ${quotaColumns(sql)}
         FROM policy_features ORDER BY policy_id, feature_id`,
       sql<{ readonly id: string; readonly code: string }>`
         SELECT id, code FROM features WHERE product_id = 'prod_own' ORDER BY id`,
       sql<{ readonly id: string; readonly version: string; readonly released_at: number }>`
-        SELECT id, version, released_at FROM product_versions ORDER BY version`
+        SELECT id, version, released_at FROM product_versions ORDER BY version`,
+      sql<Subscription>`
+        SELECT id, current_period_start AS start, current_period_end AS end FROM subscriptions
+        WHERE product_id = 'prod_own' ORDER BY id`
     ],
     { concurrency: "unbounded" }
   )
@@ -133,7 +170,8 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const catalog: Catalog = {
     policies: new Map(policies.map((policy) => [policy.id, { ...policy, features: featuresOf(policy.id) }])),
     features: new Map(features.map(({ id, code }) => [id, code])),
-    versions: new Map(versions.map(({ version, released_at }) => [version, released_at]))
+    versions: new Map(versions.map(({ version, released_at }) => [version, released_at])),
+    subscriptions: new Map(subscriptions.map((subscription) => [subscription.id, subscription]))
   }
   return { catalog, versionIds: versions.map(({ id }) => id) }
 })
@@ -147,7 +185,7 @@ const newsOf = (sql: SqlClient.SqlClient, after: { readonly event: number; reado
         FROM events WHERE sequence > ${after.event} ORDER BY sequence`,
       sql<StoredUsage>`
         SELECT sequence, license_id AS license, feature_id AS feature, action, event_id, amount, balance_after AS balance,
-          max_after AS max, request_id AS request, event_sequence AS event, event_feature_code AS code,
+          max_after AS max, credits, overage, reverses, request_id AS request, event_sequence AS event, event_feature_code AS code,
           actor_type || ' ' || actor_id AS actor, event_ip_address AS address, device_id AS device
         FROM usage_ledger WHERE sequence > ${after.usage} ORDER BY sequence`
     ],

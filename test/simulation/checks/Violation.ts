@@ -54,3 +54,8 @@ export const brief = (value: unknown): string =>
       })
     )
   )
+
+/** Both must be the same. */
+export const hold = (what: string, one: unknown, other: unknown): void => {
+  if (one !== other) violation(`${what}: ${show(one)} and ${show(other)}`)
+}

@@ -5,6 +5,7 @@ import type { KeyedCommand, RuntimeCommand } from "../../../src/licensing/rules/
 import { shownEnd } from "./Limits.ts"
 import {
   type Answer,
+  type Assignment,
   accessEnd,
   type Device,
   featureEnd,
@@ -16,6 +17,7 @@ import {
   type Situation,
   statusAt
 } from "./Model.ts"
+import { quotaIn, quotaTold } from "./Periods.ts"
 
 export const refused = ({ license }: Situation, code: Code, ...events: ReadonlyArray<string>): Answer => ({
   code,
@@ -82,15 +84,29 @@ export const common = ({ license, policy, now }: Situation, device_id: string) =
 export const features = (situation: Situation) =>
   Array.from(situation.license.assignments)
     .filter(([, assignment]) => assignment.enabled && situation.now < featureEnd(assignment))
-    .map(([id, { max, used, ...assignment }]) => ({
+    .map(([id, assignment]) => ({
       code: situation.catalog.features.get(id)!,
       enabled: true,
       ...(shownEnd(situation, assignment) !== undefined && {
         expires_at: formatTimestamp(shownEnd(situation, assignment)!)
       }),
-      ...(max === null ? undefined : { quota: max, consumed: used, remaining: Math.max(0, max - used) })
+      ...usageTold(assignment)
     }))
     .toSorted((a, b) => (a.code < b.code ? -1 : 1))
+
+/** The usage of a feature with a quota. */
+const usageTold = (assignment: Assignment) => {
+  const { extra_credits, overage, remaining, resets_at } = quotaTold(assignment)
+  const members = { extra_credits, overage, resets_at: resets_at && formatTimestamp(resets_at) }
+  return remaining === undefined
+    ? undefined
+    : {
+        quota: quotaIn(assignment),
+        consumed: assignment.used,
+        remaining,
+        ...Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+      }
+}
 
 /** When features that are included now expire. */
 const includedEnds = ({ license, now }: Situation): ReadonlyArray<number> =>

@@ -5,25 +5,23 @@ import type { UsageResetCommand } from "../../../src/licensing/changes/UsageRese
 import { accepted, refused } from "./Admission.ts"
 import { shownEnd } from "./Limits.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
-import {
-  type Answer,
-  type Assignment,
-  type Entry,
-  featureEnd,
-  type License,
-  replaced,
-  type Situation
-} from "./Model.ts"
+import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation, without } from "./Model.ts"
+import { keptIn, placed, type Quota, quotaIn, quotaTold, unused } from "./Periods.ts"
 
-const assignmentTold = (situation: Situation, { enabled, granted, max, used, ...assignment }: Assignment) => ({
-  enabled,
+const assignmentTold = (situation: Situation, assignment: Assignment) => ({
+  enabled: assignment.enabled,
   expires_at: shownEnd(situation, assignment),
   expires_with_license: assignment.follows || undefined,
-  total_consumptions: used,
-  max_consumptions: max ?? undefined,
-  remaining: max === null ? undefined : Math.max(0, max - used),
-  from_policy: granted
+  total_consumptions: assignment.used,
+  from_policy: assignment.granted,
+  ...quotaTold(assignment)
 })
+
+/** Whether the fields of a quota contradict each other. */
+const isImpossible = ({ anchor, beyond, max, period, rollover }: Quota): boolean =>
+  (period === null && (anchor !== null || rollover !== null)) ||
+  (max === null && (period !== null || beyond !== null)) ||
+  (rollover !== null && max !== null && rollover > max)
 
 export const resetUsage = (situation: Situation, command: UsageResetCommand): Answer => {
   const { license, catalog } = situation
@@ -34,47 +32,96 @@ export const resetUsage = (situation: Situation, command: UsageResetCommand): An
   const before = feature === undefined ? undefined : license.assignments.get(feature)
   if (feature === undefined || before === undefined) return refused(situation, "NOT_FOUND")
   const ledger: Array<Entry> = []
-  let { max, used } = before
-  const enter = (action: string, amount: number) => ledger.push({ feature, action, amount, balance: used, max })
-  if (command.max_consumptions !== undefined && command.max_consumptions !== max) {
-    max = command.max_consumptions
-    enter("set_limit", max)
+  let after = before
+  const enter = (action: string, amount: number, changes: Partial<Assignment>, beside: Partial<Entry> = {}) => {
+    after = { ...after, ...changes }
+    ledger.push({ feature, action, amount, balance: after.used, max: quotaIn(after), ...beside })
   }
-  if (command.add_credits !== undefined) {
-    if (max === null || max + command.add_credits > Number.MAX_SAFE_INTEGER)
-      return refused(situation, "VALIDATION_ERROR")
-    max += command.add_credits
-    enter("top_up", command.add_credits)
+  const { add_credits: credits, max_consumptions: limit } = command
+  if (limit !== undefined && limit !== before.max) enter("set_limit", limit, { max: limit })
+  if (credits !== undefined) {
+    const had = before.period === null ? after.max : (before.extra ?? 0)
+    if (after.max === null || had! + credits > Number.MAX_SAFE_INTEGER) return refused(situation, "VALIDATION_ERROR")
+    if (before.period === null) enter("top_up", credits, { max: had! + credits })
+    else enter("top_up", credits, { extra: had! + credits }, { credits })
   }
   const total = command.reset_consumed === true ? 0 : command.total_consumptions
-  if (total !== undefined && total !== used) {
-    used = total
-    enter("reset", total - before.used)
+  const isCounted = total !== undefined && total !== before.used
+  if (isCounted) {
+    const beside = before.overage === null ? {} : { overage: -before.overage }
+    enter("reset", total - before.used, { used: total, credited: null, overage: null }, beside)
   }
-  if (max === before.max && used === before.used) return accepted(license, assignmentTold(situation, before))
-  const assignment = { ...before, max, used }
-  const after = raised({ ...license, assignments: replaced(license.assignments, feature, assignment) })
-  return { ...accepted(after, assignmentTold(situation, assignment), "license.usage_reset"), ledger }
+  if (isImpossible(after)) return refused(situation, "VALIDATION_ERROR")
+  if ((["max", "used", "extra"] as const).every((one) => after[one] === before[one]))
+    return accepted(license, assignmentTold(situation, before))
+  const assignments = replaced(license.assignments, feature, after)
+  const open = isCounted ? without(license.open, feature) : license.open
+  const reply = assignmentTold(situation, after)
+  return { ...accepted(raised({ ...license, assignments, open }), reply, "license.usage_reset"), ledger }
 }
 
-/** The count of a feature that a policy took away. */
-export const keptCount = ({ kept }: License, feature: string): number =>
-  (JSON.parse(kept) as { readonly [feature: string]: number })[feature] ?? 0
+/** What an assignment says of the quota; without periods nothing about periods stays. */
+const quotaAfter = (command: AssignCommand, before: Assignment | undefined): Quota => {
+  const period = given(command.reset_period, before?.period ?? null)
+  const periodic = period === null ? undefined : before
+  return {
+    max: given(command.max_consumptions, before?.max ?? null),
+    period,
+    anchor: given(command.reset_anchor, periodic?.anchor ?? null),
+    rollover: given(command.rollover_max, periodic?.rollover ?? null),
+    beyond: given(command.overage_max, before?.beyond ?? null)
+  }
+}
+
+const withoutBoundaries = (one: Assignment) => ({
+  ...one,
+  from: null,
+  until: null,
+  start: null,
+  resets: null,
+  rolled: null
+})
 
 export const assign = (situation: Situation, command: AssignCommand): Answer => {
-  const { license, catalog } = situation
+  const { license, catalog, now } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
   if (command.feature_id === "feat_foreign") return refused(situation, "LINKAGE_MISMATCH")
   if (!catalog.features.has(command.feature_id)) return refused(situation, "NOT_FOUND")
   const before = license.assignments.get(command.feature_id)
+  const quota = quotaAfter(command, before)
+  const namesSubscription = command.reset_period === "subscription" || command.reset_anchor === "subscription"
+  if (isImpossible(quota) || (namesSubscription && license.subscription === null))
+    return refused(situation, "VALIDATION_ERROR")
+  const subscription = catalog.subscriptions.get(license.subscription ?? "")
+  const assignment = placed({ ...assigned(situation, command, before), ...quota }, license, subscription, now)
+  const reply = assignmentTold(situation, assignment)
+  if (
+    before !== undefined &&
+    same({ ...withoutBoundaries(before), recorded: assignment.recorded }, withoutBoundaries(assignment))
+  )
+    return accepted(license, reply)
+  const { [command.feature_id]: _, ...kept } = JSON.parse(license.kept) as Record<string, never>
+  const assignments = replaced(license.assignments, command.feature_id, assignment)
+  const after = raised({ ...license, assignments, kept: canonicalize(kept) })
+  const entry = {
+    feature: command.feature_id,
+    action: "set_limit",
+    amount: assignment.max ?? 0,
+    balance: assignment.used,
+    max: quotaIn(assignment)
+  }
+  const isLimited = before !== undefined && before.max !== assignment.max
+  return { ...accepted(after, reply, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
+}
+
+const assigned = (situation: Situation, command: AssignCommand, before: Assignment | undefined) => {
   const enabled = command.enabled ?? before?.enabled ?? true
   const follows = command.expires_with_license === true
   const isFollowing = command.expires_at === undefined && command.expires_with_license === undefined
   const expires = follows ? null : given(command.expires_at, before?.expires ?? null)
-  const assignment: Assignment = {
+  return {
+    ...(before ?? { ...unused, ...keptIn(situation.license, command.feature_id), from: null, until: null }),
     enabled,
-    max: given(command.max_consumptions, before?.max ?? null),
-    used: before?.used ?? keptCount(license, command.feature_id),
     expires,
     waiting: follows || command.expires_at !== undefined ? null : (before?.waiting ?? null),
     follows: follows || (isFollowing && before?.follows === true),
@@ -82,16 +129,6 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
     granted: false,
     metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)
   }
-  const reply = assignmentTold(situation, assignment)
-  if (before !== undefined && same({ ...before, recorded: assignment.recorded }, assignment))
-    return accepted(license, reply)
-  const { [command.feature_id]: _, ...kept } = JSON.parse(license.kept) as Record<string, number>
-  const assignments = replaced(license.assignments, command.feature_id, assignment)
-  const after = raised({ ...license, assignments, kept: canonicalize(kept) })
-  const { max, used } = assignment
-  const entry = { feature: command.feature_id, action: "set_limit", amount: max ?? 0, balance: used, max }
-  const isLimited = before !== undefined && before.max !== max
-  return { ...accepted(after, reply, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
 }
 
 /** A date in the past is recorded by time only if the edit ends a feature that was included. */
@@ -109,10 +146,20 @@ const isRecorded = (
 
 export const unassign = (situation: Situation, { feature_id }: { readonly feature_id: string }): Answer => {
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-  const assignments = new Map(situation.license.assignments)
-  const used = assignments.get(feature_id)?.used
-  if (!assignments.delete(feature_id) || used === undefined) return refused(situation, "NOT_FOUND")
-  const after = raised({ ...situation.license, assignments })
-  const entry = { feature: feature_id, action: "reset", amount: -used, balance: 0, max: null }
-  return { ...accepted(after, {}, "license.feature_removed"), ledger: used > 0 ? [entry] : [] }
+  const { assignments, open } = situation.license
+  const before = assignments.get(feature_id)
+  if (before === undefined) return refused(situation, "NOT_FOUND")
+  const left = { assignments: without(assignments, feature_id), open: without(open, feature_id) }
+  const entry: Entry = {
+    feature: feature_id,
+    action: "reset",
+    amount: 0 - before.used,
+    balance: 0,
+    max: null,
+    ...(before.extra === null ? undefined : { credits: -before.extra }),
+    ...(before.overage === null ? undefined : { overage: -before.overage })
+  }
+  const isUsed = before.used > 0 || before.extra !== null
+  const after = raised({ ...situation.license, ...left })
+  return { ...accepted(after, {}, "license.feature_removed"), ledger: isUsed ? [entry] : [] }
 }

@@ -8,6 +8,7 @@ import {
   type Policy,
   type Situation
 } from "./Model.ts"
+import { isOfSubscription, placed } from "./Periods.ts"
 
 export interface Limits {
   readonly max_activations: number
@@ -42,14 +43,23 @@ export const termEnd = ({ license, policy, now }: Situation): number | null => {
   return now + (days ?? license.term) * dayMillis
 }
 
-/** The features of a license whose term begins: the days of those that waited for it count from then. */
-export const featuresFrom = ({ assignments }: License, begins: number): License["assignments"] =>
+/** The features of a license whose term begins: the days and periods of those that waited for it count from then. */
+export const featuresFrom = (license: License, begins: number, now: number): License["assignments"] =>
   new Map(
-    Array.from(assignments, ([id, one]) => [
-      id,
-      one.waiting === null ? one : { ...one, expires: begins + one.waiting * dayMillis, waiting: null }
-    ])
+    Array.from(license.assignments, ([id, waiting]) => {
+      const one =
+        waiting.waiting === null
+          ? waiting
+          : { ...waiting, expires: begins + waiting.waiting * dayMillis, waiting: null }
+      const isWaiting = one.period !== null && one.from === null && !isOfSubscription(one)
+      const begun = { ...license, term: null, starts: null, began: begins }
+      return [id, isWaiting ? placed(one, begun, undefined, now) : one]
+    })
   )
+
+/** When the term of a license began that begins now with its first use. */
+export const beganAt = ({ began, expires, maintenance, term }: License, begins: number): number | null =>
+  term !== null && expires === null && maintenance === null ? begins : began
 
 /** The end of a feature that answers show: its own, or that of access if it ends with the license. */
 export const shownEnd = (
@@ -61,8 +71,10 @@ export const shownEnd = (
 export const begun = (situation: Situation): { readonly used: Situation; readonly left: Answer["events"] } => {
   const expires = termEnd(situation)
   if (expires === null) return { used: situation, left: [] }
-  const assignments = featuresFrom(situation.license, situation.now)
+  const { now } = situation
+  const assignments = featuresFrom(situation.license, now, now)
   const ends = situation.policy.license_type === "perpetual" ? { maintenance: expires } : { expires }
-  const license = { ...situation.license, assignments, ...ends, term: null, version: situation.license.version + 1 }
+  const begun = { assignments, ...ends, term: null, began: now }
+  const license = { ...situation.license, ...begun, version: situation.license.version + 1 }
   return { used: { ...situation, license }, left: ["license.updated"] }
 }

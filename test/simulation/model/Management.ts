@@ -8,9 +8,10 @@ import type { RenewCommand } from "../../../src/licensing/changes/Renewal.ts"
 import type { TransferCommand } from "../../../src/licensing/changes/Transfer.ts"
 import type { UpdateCommand } from "../../../src/licensing/changes/Update.ts"
 import { accepted, refused } from "./Admission.ts"
-import { featuresFrom, limitsFor, termEnd } from "./Limits.ts"
+import { beganAt, featuresFrom, limitsFor, termEnd } from "./Limits.ts"
 import {
   type Answer,
+  type Assignment,
   clockStatus,
   type Device,
   dayMillis,
@@ -25,6 +26,7 @@ import {
   servedAgain,
   statusAt
 } from "./Model.ts"
+import { isOfSubscription, placed } from "./Periods.ts"
 import { deviceTransitions, licenseTransitions } from "./Transitions.ts"
 
 /** The customers of the initial data. */
@@ -102,8 +104,9 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
   const isRevived = statusAt(license, policy, now) === "expired"
   const floor = isRevived ? servedAgain(license, policy, license.starts, now) : license.floor
-  const assignments = featuresFrom(license, Math.max(now, license.starts ?? now))
-  const after = raised({ ...license, assignments, status, expires, term: null, floor })
+  const begins = Math.max(now, license.starts ?? now)
+  const terms = { assignments: featuresFrom(license, begins, now), term: null, began: beganAt(license, begins) }
+  const after = raised({ ...license, ...terms, status, expires, floor })
   return accepted(after, shown(situation, after), "license.renewed")
 }
 
@@ -115,8 +118,9 @@ export const renewMaintenance = (situation: Situation, command: MaintenanceComma
   const maintenance = command.maintenance_expires_at ?? Math.max(end, now) + (command.extend_by_days ?? 0) * dayMillis
   if (maintenance <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
   if (license.maintenance !== null && maintenance <= license.maintenance) return refused(situation, "RENEWAL_NOT_LATER")
-  const assignments = featuresFrom(license, Math.max(now, license.starts ?? now))
-  const after = raised({ ...license, assignments, maintenance, term: null })
+  const begins = Math.max(now, license.starts ?? now)
+  const terms = { assignments: featuresFrom(license, begins, now), term: null, began: beganAt(license, begins) }
+  const after = raised({ ...license, ...terms, maintenance })
   return accepted(after, shown(situation, after), "license.maintenance_renewed")
 }
 
@@ -218,12 +222,17 @@ const recorded = [
   "max_transfers",
   "offline_grace_days",
   "self_deactivations_per_month",
+  "subscription",
   "metadata"
 ] as const
 
 export const update = (situation: Situation, command: UpdateCommand): Answer => {
   const { license, policy, now } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const unlinkable = { sub_foreign: "LINKAGE_MISMATCH", "unheard-of": "NOT_FOUND" } as const
+  const { subscription_id } = command
+  if (subscription_id != null && subscription_id in unlinkable)
+    return refused(situation, unlinkable[subscription_id as keyof typeof unlinkable])
   const isDated = [command.expires_at, command.maintenance_expires_at].some((end) => typeof end === "number")
   const edited: License = {
     ...license,
@@ -238,6 +247,7 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
     offline_grace_days: given(command.offline_grace_days, license.offline_grace_days),
     self_deactivations_per_month: given(command.self_deactivations_per_month, license.self_deactivations_per_month),
     term: isDated ? null : license.term,
+    subscription: given(subscription_id, license.subscription),
     metadata: command.metadata === undefined ? license.metadata : canonicalize(command.metadata)
   }
   if (recorded.every((member) => edited[member] === license[member]))
@@ -250,10 +260,27 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   const isMoved = edited.starts !== license.starts || edited.expires !== license.expires
   const isRefused = isMoved && !(isServed(license) && isServed(edited))
   const floor = isRefused ? servedAgain(license, policy, edited.starts, now) : license.floor
-  const assignments = isDated ? featuresFrom(license, Math.max(now, edited.starts ?? now)) : license.assignments
-  const moved: License = { ...edited, assignments, floor, status: isRevived ? "active" : edited.status }
+  const begins = Math.max(now, edited.starts ?? now)
+  const begun = isDated
+    ? { assignments: featuresFrom(license, begins, now), began: beganAt(license, begins) }
+    : undefined
+  const dated = withMovedPeriods(situation, { ...edited, ...begun })
+  const moved: License = { ...dated, floor, status: isRevived ? "active" : edited.status }
   const isRenamed = policy.show_licensee && edited.customer_name !== license.customer_name
   const isShown = isRenamed || edited.expires !== license.expires || edited.maintenance !== license.maintenance
   const after = isShown ? raised(moved) : moved
   return accepted(after, shown(situation, after), "license.updated")
+}
+
+/** The periods that follow the license's start or its subscription, if the edit changed them. */
+const withMovedPeriods = ({ catalog, license, now }: Situation, edited: License): License => {
+  const isRelinked = edited.subscription !== license.subscription
+  if (edited.starts === license.starts && !isRelinked) return edited
+  const subscription = catalog.subscriptions.get(edited.subscription ?? "")
+  const isMoved = (one: Assignment) => one.period !== null && (isRelinked || !isOfSubscription(one))
+  const assignments = Array.from(
+    edited.assignments,
+    ([id, one]) => [id, isMoved(one) ? placed(one, edited, subscription, now) : one] as const
+  )
+  return { ...edited, assignments: new Map(assignments) }
 }

@@ -1,8 +1,9 @@
-/** The simulator's license and how time changes it, written from docs/API.md and docs/STATES.md, not from the rules. */
+/** The simulator's license and its states, written from docs/API.md and docs/STATES.md, not from the rules. */
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import type { Device, Lease } from "./Devices.ts"
 import type { OwnLimits } from "./Limits.ts"
 import type { PolicyFeature } from "./Moves.ts"
+import type { Grid, Quota, Subscription, Usage } from "./Periods.ts"
 
 export type { Device, Lease } from "./Devices.ts"
 
@@ -43,12 +44,11 @@ export interface Catalog {
   readonly features: ReadonlyMap<string, string>
   /** Release instants of the product's versions. */
   readonly versions: ReadonlyMap<string, number>
+  readonly subscriptions: ReadonlyMap<string, Subscription>
 }
 
-export interface Assignment {
+export interface Assignment extends Quota, Usage, Grid {
   readonly enabled: boolean
-  readonly max: number | null
-  readonly used: number
   readonly expires: number | null
   /** The days until the expiry, while the license's term has not begun. */
   readonly waiting: number | null
@@ -65,11 +65,15 @@ export interface License extends OwnLimits {
   readonly policy: string
   readonly key: string
   readonly status: string
+  readonly created: number
   readonly starts: number | null
   readonly expires: number | null
   readonly maintenance: number | null
   /** The days of a term that begins with the first use. */
   readonly term: number | null
+  /** When a term began with the first use. */
+  readonly began: number | null
+  readonly subscription: string | null
   /** Counts of features that a policy took away, as JSON. */
   readonly kept: string
   readonly customer_id: string | null
@@ -94,8 +98,18 @@ export interface License extends OwnLimits {
   readonly leases: ReadonlyMap<string, Lease>
   /** By the feature's id. */
   readonly assignments: ReadonlyMap<string, Assignment>
-  /** Consumptions by event id. */
-  readonly counted: ReadonlyMap<string, { readonly feature: string; readonly amount: number }>
+  /** Consumptions and their reversals by event id. */
+  readonly counted: ReadonlyMap<string, Counted>
+  /** The consumptions since the last reset of a feature's count, by the feature's id: the event id that took each back, or null. */
+  readonly open: ReadonlyMap<string, ReadonlyMap<string, string | null>>
+}
+
+interface Counted {
+  readonly feature: string
+  /** Of a reversal: negative. */
+  readonly amount: number
+  /** The event id that was taken back. */
+  readonly reverses: string | null
 }
 
 /** The expected row of the ledger. */
@@ -105,6 +119,9 @@ export interface Entry {
   readonly amount: number
   readonly balance: number
   readonly max: number | null
+  /** The changes of bought credits and of overage. */
+  readonly credits?: number
+  readonly overage?: number
 }
 
 /** The expected result of a command. */
@@ -134,6 +151,12 @@ export const minuteMillis = 60_000
 export const replaced = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> =>
   new Map(map).set(key, value)
 
+export const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
+  const left = new Map(map)
+  left.delete(key)
+  return left
+}
+
 /** When the license loses a feature. A clock behind keeps an expiry that another clock recorded, for a minute. */
 export const featureEnd = ({ expires, recorded }: Assignment): number =>
   expires === null ? Number.POSITIVE_INFINITY : expires - (recorded ? minuteMillis : 0)
@@ -160,7 +183,7 @@ export const statusAt = (license: License, policy: Policy, now: number): string 
 }
 
 /** The states that a license has passed through by time since its row was written. */
-const passed = (license: License, policy: Policy, now: number): ReadonlyArray<string> => {
+export const passed = (license: License, policy: Policy, now: number): ReadonlyArray<string> => {
   const to = statusAt(license, policy, now)
   if (license.status === "active" && to === "grace_period") return ["grace_period"]
   if (license.status === "grace_period" && to === "expired") return ["expired"]
@@ -169,7 +192,7 @@ const passed = (license: License, policy: Policy, now: number): ReadonlyArray<st
 }
 
 /** The features whose expiry is due and was not recorded, by id; a revoked license's are never. */
-const expiredFeatures = ({ assignments, status }: License, now: number): ReadonlyArray<string> =>
+export const expiredFeatures = ({ assignments, status }: License, now: number): ReadonlyArray<string> =>
   status === "revoked"
     ? []
     : Array.from(assignments).flatMap(([id, { enabled, expires, recorded }]) =>
@@ -206,7 +229,7 @@ export const isOverdue = (device: Device, license: License, policy: Policy, now:
 export const isCut = (lease: Lease, license: License, policy: Policy, now: number): boolean =>
   lease.status === "live" && statusAt(license, policy, now) === "expired" && lease.ends >= accessEnd(license, policy)
 
-const isLapsed = (lease: Lease, license: License, policy: Policy, now: number): boolean =>
+export const isLapsed = (lease: Lease, license: License, policy: Policy, now: number): boolean =>
   lease.status === "live" && lease.ends <= now && !isCut(lease, license, policy, now)
 
 export const deviceById = (license: License, id: string): readonly [string, Device] | undefined =>
@@ -230,59 +253,3 @@ export const endLease = (license: License, token: string, status: string, otherw
 
 export const endLeases = (license: License, status: string, otherwise: string): License =>
   liveLeases(license).reduce((left, [token]) => endLease(left, token, status, otherwise), license)
-
-/** The transitions by time that leave events, as `type resource`, or `type feature`. */
-export const dueTransitions = (license: License, policy: Policy, now: number): ReadonlyArray<string> => [
-  ...passed(license, policy, now).map((stage) =>
-    stage === "expired" ? `license.expired ${license.id}` : `license.grace_period_started ${license.id}`
-  ),
-  ...expiredFeatures(license, now).map((id) => `license.feature_expired ${id}`),
-  ...Array.from(license.devices.values())
-    .filter((device) => isOverdue(device, license, policy, now))
-    .map(({ id }) => `device.expired ${id}`),
-  ...liveLeases(license)
-    .filter(([, lease]) => isLapsed(lease, license, policy, now))
-    .map(([, { id }]) => `lease.expired ${id}`)
-]
-
-/** Applies one transition by time. Undefined if it was not due. */
-export const transitionByTime = (license: License, policy: Policy, now: number, move: string): License | undefined => {
-  if (!dueTransitions(license, policy, now).includes(move)) return undefined
-  const [type, id] = move.split(" ") as [string, string]
-  if (type === "license.grace_period_started") {
-    return { ...license, status: "grace_period", version: license.version + 1 }
-  }
-  if (type === "license.expired") {
-    return cutLeases({ ...license, status: "expired", version: license.version + 1 }, policy, now)
-  }
-  if (type === "license.feature_expired") {
-    const assignment = { ...license.assignments.get(id)!, recorded: true }
-    return { ...license, version: license.version + 1, assignments: replaced(license.assignments, id, assignment) }
-  }
-  if (type === "device.expired") return silence(license, policy, now, id)
-  const [token] = liveLeases(license).find(([, lease]) => lease.id === id)!
-  return endLease(license, token, "expired", "expired")
-}
-
-/** Ends the leases that ended with their license's access; only the license's end leaves an event. */
-const cutLeases = (license: License, policy: Policy, now: number): License =>
-  liveLeases(license)
-    .filter(([, lease]) => isCut(lease, license, policy, now))
-    .reduce((left, [token]) => endLease(left, token, "ended", "deactivated"), license)
-
-const silence = (license: License, policy: Policy, now: number, id: string): License => {
-  const [key, device] = deviceById(license, id)!
-  const lease = liveLeaseOf(license, id)?.[1]
-  const isSeated = lease !== undefined && !isCut(lease, license, policy, now) && !isLapsed(lease, license, policy, now)
-  const silent = { ...device, slot: false, status: isSeated ? "active" : "expired" }
-  return { ...license, active: license.active - 1, devices: replaced(license.devices, key, silent) }
-}
-
-/** Applies all changes by time, with or without events. A state can go back if an edit moved an end into the future. */
-export const settled = (license: License, policy: Policy, now: number): License => {
-  const moved = dueTransitions(license, policy, now).reduce(
-    (left, move) => transitionByTime(left, policy, now, move) ?? left,
-    license
-  )
-  return cutLeases({ ...moved, status: statusAt(moved, policy, now) }, policy, now)
-}

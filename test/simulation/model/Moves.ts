@@ -3,8 +3,7 @@ import { isDeepStrictEqual } from "node:util"
 import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
 import type { PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import { accepted, refused } from "./Admission.ts"
-import { keptCount } from "./Assignments.ts"
-import { featuresFrom, termDays } from "./Limits.ts"
+import { beganAt, featuresFrom, termDays } from "./Limits.ts"
 import { isRevoked, shown, wrongTerms } from "./Management.ts"
 import {
   type Answer,
@@ -20,10 +19,10 @@ import {
   servedAgain,
   statusAt
 } from "./Model.ts"
+import { keptIn, keptOf, placed, type Quota, quotaIn, unused, usageIn } from "./Periods.ts"
 
-export interface PolicyFeature {
+export interface PolicyFeature extends Quota {
   readonly enabled: boolean
-  readonly max: number | null
   /** Days after which it expires. */
   readonly days: number | null
   /** Whether it ends with the license's access. */
@@ -50,36 +49,52 @@ const datesAfter = ({ license, policy, now }: Situation, target: Policy, given: 
  * The features of the new policy take the place of those that came with the old one. If it is the same policy, what the license has
  * keeps its date, and is only changed where the policy says something else.
  */
-const featuresAfter = ({ license, now, policy }: Situation, target: Policy, keep: boolean, dated: License) => {
+const featuresAfter = (situation: Situation, target: Policy, keep: boolean, dated: License) => {
+  const { catalog, license, now, policy } = situation
   const isSame = target.id === policy.id
-  const begins = dated.term === null ? Math.max(now, dated.starts ?? now) : null
-  const assignments = new Map(begins === null ? license.assignments : featuresFrom(license, begins))
+  const begins = beginOf(dated, now)
+  const subscription = catalog.subscriptions.get(license.subscription ?? "")
+  const assignments = new Map(begins === null ? license.assignments : featuresFrom(license, begins, now))
   const ledger: Array<Entry> = []
-  const counts = new Map(Object.entries(JSON.parse(license.kept) as Record<string, number>))
-  for (const [feature, { days, enabled, follows, max, metadata }] of target.features) {
+  const kept = new Map(Object.entries(JSON.parse(license.kept) as Record<string, unknown>))
+  for (const [feature, one] of target.features) {
     const before = license.assignments.get(feature)
     if (before !== undefined && (keep || !before.granted)) continue
-    const used = before?.used ?? keptCount(license, feature)
-    counts.delete(feature)
-    const isDated = isSame && days !== null && (before?.expires ?? null) !== null
-    const expires = isDated ? before!.expires : days === null || begins === null ? null : begins + days * dayMillis
-    const waiting = begins === null && !isDated ? days : null
-    const recorded = isDated && before!.recorded
-    const granted: Assignment = { enabled, max, used, expires, waiting, follows, recorded, granted: true, metadata }
-    if (isSame && before !== undefined && isDeepStrictEqual({ ...before, recorded }, granted)) continue
+    kept.delete(feature)
+    const { days, ...quota } = one
+    const dates = datesOf(one, isSame ? before : undefined, begins)
+    const usage = before === undefined ? { ...unused, ...keptIn(license, feature) } : usageIn(before)
+    const unplaced: Assignment = { ...quota, ...usage, ...dates, from: null, until: null, granted: true }
+    const granted = placed(unplaced, dated, subscription, now)
+    const { from, resets, start, until } = granted
+    if (isSame && before !== undefined && isDeepStrictEqual({ ...before, from, until, start, resets }, granted))
+      continue
     assignments.set(feature, granted)
+    const { max, used } = granted
     if (before !== undefined && before.max !== max)
-      ledger.push({ feature, action: "set_limit", amount: max ?? 0, balance: used, max })
+      ledger.push({ feature, action: "set_limit", amount: max ?? 0, balance: used, max: quotaIn(granted) })
   }
-  for (const [feature, { granted, used }] of license.assignments) {
-    if (keep || !granted || target.features.has(feature)) continue
+  for (const [feature, one] of license.assignments) {
+    if (keep || !one.granted || target.features.has(feature)) continue
     assignments.delete(feature)
-    if (used > 0) counts.set(feature, used)
+    if (one.used > 0 || one.extra !== null || one.rolled !== null) kept.set(feature, keptOf(one))
   }
   const isChanged =
     assignments.size !== license.assignments.size ||
     Array.from(assignments).some(([feature, one]) => license.assignments.get(feature) !== one)
-  return { assignments, ledger, isChanged, kept: canonicalize(Object.fromEntries(counts)) }
+  return { assignments, ledger, isChanged, kept: canonicalize(Object.fromEntries(kept) as never) }
+}
+
+/** When the term of a license with these dates begins; null while it is pending. */
+const beginOf = ({ starts, term }: License, now: number): number | null =>
+  term === null ? Math.max(now, starts ?? now) : null
+
+/** The dates of a feature that comes with a policy. If the policy is applied again, a date that is set stays. */
+const datesOf = ({ days }: PolicyFeature, before: Assignment | undefined, begins: number | null) => {
+  const isDated = days !== null && (before?.expires ?? null) !== null
+  if (isDated) return { expires: before!.expires, waiting: null, recorded: before!.recorded }
+  const expires = days === null || begins === null ? null : begins + days * dayMillis
+  return { expires, waiting: begins === null ? days : null, recorded: false }
 }
 
 /** No device is due before it was promised, and heartbeats that are switched on count from now. */
@@ -98,7 +113,9 @@ export const changePolicy = (situation: Situation, command: PolicyChangeCommand)
   if (command.policy_id === foreignPolicy) return refused(situation, "LINKAGE_MISMATCH")
   const target = catalog.policies.get(command.policy_id)
   if (target === undefined) return refused(situation, "NOT_FOUND")
-  const dated = datesAfter(situation, target, command.expires_at)
+  const moved = datesAfter(situation, target, command.expires_at)
+  const begins = beginOf(moved, now)
+  const dated = begins === null ? moved : { ...moved, began: beganAt(license, begins) }
   const wrong = wrongTerms(target.license_type, dated)
   if (wrong !== undefined) return refused(situation, wrong)
   if (command.expires_at !== undefined && command.expires_at <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
@@ -110,16 +127,11 @@ export const changePolicy = (situation: Situation, command: PolicyChangeCommand)
   )
   if (target.id === policy.id && dated.expires === license.expires && !isChanged)
     return accepted(license, shown(situation, license))
-  const moved: License = {
-    ...dated,
-    policy: target.id,
-    assignments,
-    kept,
-    version: license.version + policy.version + 1 - target.version
-  }
-  const isActive = moved.status !== "suspended" && clockStatus(moved, target, now) === "active"
-  const floor = floorAfter(situation, moved, target)
-  const after = { ...moved, floor, status: isActive ? "active" : moved.status }
+  const version = license.version + policy.version + 1 - target.version
+  const changed: License = { ...dated, policy: target.id, assignments, kept, version }
+  const isActive = changed.status !== "suspended" && clockStatus(changed, target, now) === "active"
+  const floor = floorAfter(situation, changed, target)
+  const after = { ...changed, floor, status: isActive ? "active" : changed.status }
   const reply = shown({ ...situation, policy: target }, after)
   return { ...accepted(after, reply, "license.policy_changed"), ledger }
 }

@@ -25,6 +25,7 @@ import {
   type Device,
   dayMillis,
   deviceById,
+  type Entry,
   featureEnd,
   liveLeaseOf,
   minuteMillis,
@@ -32,6 +33,7 @@ import {
   replaced,
   type Situation
 } from "./Model.ts"
+import { counted, fits, givenBack, quotaIn } from "./Periods.ts"
 
 const isTaken = ({ held, slot }: Device, now: number): boolean => slot || (held !== null && now < held)
 
@@ -187,18 +189,36 @@ const usageRefusal = (
   if (assignment === undefined) return "FEATURE_NOT_ENTITLED"
   if (!assignment.enabled) return "FEATURE_DISABLED"
   if (featureEnd(assignment) <= situation.now) return "FEATURE_EXPIRED"
+  if (!fits(assignment, use.amount)) return "USAGE_LIMIT_EXCEEDED"
   const used = assignment.used + use.amount
-  if (assignment.max !== null && used > assignment.max) return "USAGE_LIMIT_EXCEEDED"
   return Math.max(used, situation.license.total + use.amount) > Number.MAX_SAFE_INTEGER ? "VALIDATION_ERROR" : undefined
 }
 
-const usageEvents = (before: number, after: number, max: number | null): ReadonlyArray<string> => {
-  const reaches = (mark: number) => max !== null && before < mark && mark <= after
+const usageEvents = (before: Assignment, after: Assignment): ReadonlyArray<string> => {
+  const quota = quotaIn(before)
+  const used = before.used - (before.credited ?? 0) - (before.overage ?? 0)
+  const reaches = (mark: number) => quota !== null && used < mark && mark <= used + after.used - before.used
   return [
     "usage.consumed",
-    ...(reaches((max ?? 0) * 0.8) ? ["usage.threshold_reached"] : []),
-    ...(reaches(max ?? 0) ? ["usage.exhausted"] : [])
+    ...(reaches((quota ?? 0) * 0.8) ? ["usage.threshold_reached"] : []),
+    ...(reaches(quota ?? 0) ? ["usage.exhausted"] : []),
+    ...(before.overage === null && after.overage !== null ? ["usage.overage_started"] : [])
   ]
+}
+
+/** The row of the ledger that a change of a count leaves. */
+const entryOf = (feature: string, action: string, before: Assignment, after: Assignment): Entry => {
+  const credits = (after.extra ?? 0) - (before.extra ?? 0)
+  const overage = (after.overage ?? 0) - (before.overage ?? 0)
+  return {
+    feature,
+    action,
+    amount: after.used - before.used,
+    balance: after.used,
+    max: quotaIn(after),
+    ...(credits === 0 ? undefined : { credits }),
+    ...(overage === 0 ? undefined : { overage })
+  }
 }
 
 export const consume = (situation: Situation, command: ConsumeCommand): Answer => {
@@ -206,26 +226,67 @@ export const consume = (situation: Situation, command: ConsumeCommand): Answer =
   const device = deviceOf(situation, command)
   const code = admission(situation, command) ?? inactive(situation, device)
   if (code !== undefined) return refused(situation, code)
-  const counted = license.counted.get(command.event_id)
-  if (counted !== undefined) {
-    const isSame = catalog.features.get(counted.feature) === command.feature_code && counted.amount === command.amount
-    return isSame ? accepted(license, entitlement(situation, device!.id)) : refused(situation, "EVENT_ID_CONFLICT")
-  }
+  const reply = entitlement(situation, device!.id)
   const feature = Array.from(license.assignments.keys()).find((id) => catalog.features.get(id) === command.feature_code)
-  const assignment = feature === undefined ? undefined : license.assignments.get(feature)
-  const why = usageRefusal(situation, command, assignment)
-  if (why !== undefined || feature === undefined || assignment === undefined) return refused(situation, why!)
-  const balance = assignment.used + command.amount
+  const before = feature === undefined ? undefined : license.assignments.get(feature)
+  if (command.reverses !== undefined) {
+    if (feature === undefined || before === undefined) return refused(situation, "FEATURE_NOT_ENTITLED")
+    return takeBack(situation, { ...command, reverses: command.reverses }, feature, before, device!)
+  }
+  const known = license.counted.get(command.event_id)
+  if (known !== undefined) {
+    const isSame = catalog.features.get(known.feature) === command.feature_code && known.amount === command.amount
+    return isSame ? accepted(license, reply) : refused(situation, "EVENT_ID_CONFLICT")
+  }
+  const why = usageRefusal(situation, command, before)
+  if (why !== undefined || feature === undefined || before === undefined) return refused(situation, why!)
+  const assignment = counted(before, command.amount)
+  const { amount, event_id } = command
   const after = {
     ...license,
-    total: license.total + command.amount,
-    assignments: replaced(license.assignments, feature, { ...assignment, used: balance }),
-    counted: replaced(license.counted, command.event_id, { feature, amount: command.amount })
+    total: license.total + amount,
+    assignments: replaced(license.assignments, feature, assignment),
+    counted: replaced(license.counted, event_id, { feature, amount, reverses: null }),
+    open: replaced(license.open, feature, replaced(license.open.get(feature) ?? new Map(), event_id, null))
   }
   return {
     license: after,
-    events: usageEvents(assignment.used, balance, assignment.max),
-    ledger: [{ feature, action: "consume", amount: command.amount, balance, max: assignment.max }],
+    events: usageEvents(before, assignment),
+    ledger: [entryOf(feature, "consume", before, assignment)],
     reply: entitlement({ ...situation, license: after }, device!.id)
+  }
+}
+
+/** Takes a consumption back that is part of the count, once. */
+const takeBack = (
+  situation: Situation,
+  { event_id, reverses }: { readonly event_id: string; readonly reverses: string },
+  feature: string,
+  before: Assignment,
+  device: Device
+): Answer => {
+  const { catalog, license } = situation
+  const span = license.open.get(feature) ?? new Map<string, string | null>()
+  const known = license.counted.get(event_id)
+  if (known !== undefined) {
+    const isOfFeature = catalog.features.get(known.feature) === catalog.features.get(feature)
+    const isOpposite = known.reverses !== null && known.amount === -(license.counted.get(reverses)?.amount ?? 0)
+    const isSame = isOfFeature && (span.has(reverses) ? span.get(reverses) === event_id : isOpposite)
+    return isSame ? accepted(license, entitlement(situation, device.id)) : refused(situation, "EVENT_ID_CONFLICT")
+  }
+  if (span.get(reverses) !== null) return refused(situation, "REVERSAL_NOT_POSSIBLE")
+  const assignment = givenBack(before, license.counted.get(reverses)!.amount)
+  const amount = assignment.used - before.used
+  const after = {
+    ...license,
+    assignments: replaced(license.assignments, feature, assignment),
+    counted: replaced(license.counted, event_id, { feature, amount, reverses }),
+    open: replaced(license.open, feature, replaced(span, reverses, event_id))
+  }
+  return {
+    license: after,
+    events: ["usage.reversed"],
+    ledger: [entryOf(feature, "reverse", before, assignment)],
+    reply: entitlement({ ...situation, license: after }, device.id)
   }
 }

@@ -235,7 +235,7 @@ export class Cluster {
 
 /** Consumptions are requested by the license itself. */
 const actorOf = ({ subject, operation }: Call): Actor =>
-  operation === "consume"
+  operation === "consume" || operation === "take back"
     ? { actor_type: "license", actor_id: subject }
     : { actor_type: "api_key", actor_id: "key_simulated" }
 

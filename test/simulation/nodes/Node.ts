@@ -14,8 +14,10 @@ import { ExpirySweep } from "../../../src/licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "../../../src/licensing/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../../src/licensing/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../../src/licensing/sweeps/LeaseSweep.ts"
+import { PeriodSweep } from "../../../src/licensing/sweeps/PeriodSweep.ts"
 import { RequestTimeout } from "../../../src/platform/postgres/driver/Deadline.ts"
 import { Postgres } from "../../../src/platform/postgres/driver/Postgres.ts"
+import { Subscriptions } from "../../../src/vendor/commerce/Subscriptions.ts"
 import { Features } from "../../../src/vendor/features/Features.ts"
 import { Policies } from "../../../src/vendor/policies/Policies.ts"
 import { PolicyFeatures } from "../../../src/vendor/policies/PolicyFeatures.ts"
@@ -43,6 +45,8 @@ export type Services =
   | FeatureExpirySweep
   | HeartbeatSweep
   | LeaseSweep
+  | PeriodSweep
+  | Subscriptions
 
 export interface Node {
   readonly name: string
@@ -138,15 +142,19 @@ const layerOf = (environment: Environment, pool: NodePool) => {
     Layer.provide(LockedJournal.layer(environment.scheduler).pipe(Layer.provide(pipelining(journal, true)))),
     Layer.provide(Layer.merge(LicenseStore.layer, LicenseLookups.layer).pipe(Layer.provide(pipelining("load", false))))
   )
-  const catalog = Layer.mergeAll(Policies.layer, PolicyFeatures.layer, Features.layer, Versions.layer).pipe(
-    Layer.provide(Products.layer),
-    Layer.provide(identifiersOf(pool.name))
-  )
+  const catalog = Layer.mergeAll(
+    Policies.layer,
+    PolicyFeatures.layer,
+    Features.layer,
+    Versions.layer,
+    Subscriptions.layer
+  ).pipe(Layer.provide(Products.layer), Layer.provide(identifiersOf(pool.name)))
   const sweeps = Layer.mergeAll(
     ExpirySweep.layer,
     FeatureExpirySweep.layer,
     HeartbeatSweep.layer,
-    LeaseSweep.layer
+    LeaseSweep.layer,
+    PeriodSweep.layer
   ).pipe(Layer.provide(pipelining("sweep", true)))
   return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide([EventLog.layer, mailOff]), Layer.provide(client))
 }

@@ -9,15 +9,24 @@ import { foreignPolicy } from "../model/Moves.ts"
 import { endsOf } from "./Ends.ts"
 import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
-import { assignment, maintained, ownLimits, policyEdit, policyFeature } from "./Operators.ts"
+import { assignment, maintained, ownLimits, policyEdit, policyFeature, subscriptionPeriod } from "./Operators.ts"
 import type { Operation, Plan } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
+import { UsageRequests } from "./UsageRequests.ts"
 
 /** How many recent requests may be repeated. */
 const historyMax = 40
 
 const unknown = "unheard-of"
-const ofDevices: ReadonlySet<Operation> = new Set(["validate", "check", "consume", "offline", "deactivate"])
+const two = (millis: number) => [millis, millis]
+const ofDevices: ReadonlySet<Operation> = new Set([
+  "validate",
+  "check",
+  "consume",
+  "take back",
+  "offline",
+  "deactivate"
+])
 const ofLeases: ReadonlySet<Operation> = new Set(["heartbeat", "checkin"])
 /** Policies that a license cannot move to. */
 const strayPolicies = [foreignPolicy, unknown]
@@ -29,13 +38,14 @@ export class Clients {
   private readonly stray: RandomSource
   private readonly machines: ReadonlyMap<string, ReadonlyArray<Binding>>
   private readonly history: Array<Call> = []
-  private readonly eventIds: Array<string> = []
+  private readonly usage: UsageRequests
   private made = 0
 
   constructor(plan: Plan, random: RandomSource) {
     this.plan = plan
     this.random = random
     this.stray = random.detached()
+    this.usage = new UsageRequests(random, () => `event_${++this.made}`)
     this.machines = new Map(
       plan.licenses.map(({ machines }, index) => [licenseId(index), machinesOf(licenseId(index), machines)])
     )
@@ -74,6 +84,8 @@ export class Clients {
   private firstOf(operation: Operation, license: License, { catalog }: Stored): Operation {
     const hasSeats = (limitsFor(license, catalog.policies.get(license.policy)!).max_floating_users ?? 0) > 0
     if (license.active === 0 && ofDevices.has(operation) && this.random.chance(0.6)) return "activate"
+    // Mostly something is consumed first.
+    if (operation === "take back" && license.open.size === 0 && this.random.chance(0.8)) return "consume"
     const isSeatless = ofLeases.has(operation) && hasSeats && liveLeases(license).length === 0
     return isSeatless && this.random.chance(0.6) ? "checkout" : operation
   }
@@ -114,7 +126,12 @@ export class Clients {
       case "sweep expiry":
       case "sweep leases":
       case "sweep heartbeats":
+      case "sweep periods":
         return ["", undefined]
+      case "edit subscription": {
+        const subscription = this.random.pick(Array.from(stored.catalog.subscriptions.values()))
+        return [subscription.id, subscriptionPeriod(this.random, subscription, now)]
+      }
       default:
         return [license.id, this.command(operation, license, stored, now)]
     }
@@ -151,7 +168,9 @@ export class Clients {
       case "checkin":
         return { ...this.keyed(license), tokenHash: this.token(license) }
       case "consume":
-        return { ...this.runtime(license), ...this.usage(stored) }
+        return { ...this.runtime(license), ...this.usage.consumption(stored) }
+      case "take back":
+        return { ...this.runtime(license), ...this.usage.reversal(license, stored) }
       case "reset device":
       case "blacklist":
       case "unblacklist":
@@ -188,7 +207,7 @@ export class Clients {
           ...(random.chance(0.3) && { keep_features: random.chance(0.7) })
         }
       case "reset usage":
-        return this.usageReset(stored)
+        return this.usage.reset(this.feature(stored), stored)
       case "rotate key":
         return this.rotation(license)
       case "assign":
@@ -205,6 +224,7 @@ export class Clients {
           ...(random.chance(0.5) && { expires_at: random.pick([null, ...dates, license.expires ?? now]) }),
           ...(random.chance(0.1) && { maintenance_expires_at: random.pick([null, ...dates]) }),
           ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "edited" }]) }),
+          ...(random.chance(0.2) && { subscription_id: random.pick([null, "sub_0", "sub_1", "sub_foreign", unknown]) }),
           ...ownLimits(random)
         }
       default:
@@ -244,28 +264,6 @@ export class Clients {
     return this.random.chance(0.9) && fitting.length > 0 ? this.random.pick(fitting).id : unknown
   }
 
-  private usage({ catalog }: Stored) {
-    const { random } = this
-    const isNew = this.eventIds.length === 0 || random.chance(0.85)
-    const event_id = isNew ? `event_${++this.made}` : random.pick(this.eventIds)
-    if (isNew) this.eventIds.push(event_id)
-    const feature_code = random.chance(0.03) ? unknown : random.pick([...catalog.features.values(), "api"])
-    return { event_id, feature_code, amount: random.chance(0.01) ? Number.MAX_SAFE_INTEGER : random.between(1, 6) }
-  }
-
-  private usageReset(stored: Stored) {
-    const { random } = this
-    const byId = { feature_id: this.feature(stored) }
-    const byCode = { feature_code: random.pick([...stored.catalog.features.values(), unknown]) }
-    const total = random.pick([{}, { reset_consumed: true }, { total_consumptions: random.pick([0, 3, 10]) }])
-    return {
-      ...random.pick([byId, byCode]),
-      ...(random.chance(0.3) && { max_consumptions: random.pick([0, 5, 20]) }),
-      ...(random.chance(0.4) && { add_credits: random.pick([1, 3, 10, 20, Number.MAX_SAFE_INTEGER]) }),
-      ...total
-    }
-  }
-
   private rotation(license: License) {
     const key_hash = keyOf(license.id, ++this.made)
     return { key_hash, license_key_prefix: "LK-11111", license_key_last4: String(this.made).padStart(4, "0").slice(-4) }
@@ -279,8 +277,9 @@ export class Clients {
     const policy = stored.catalog.policies.get(license.policy)!
     const ends = endsOf(license, policy).filter((end) => end > now && end < now + 40 * dayMillis)
     if (ends.length > 0 && random.chance(0.6)) return Math.max(now, random.pick(ends) + random.between(-1, 1))
+    const days = random.pick([1, 1, 4, 4, 9, 35])
     return (
-      now + random.pick([1, 400, 1000, minuteMillis, 11 * minuteMillis, 31 * minuteMillis, dayMillis, 4 * dayMillis])
+      now + random.pick([1, 400, 1000, minuteMillis, 11 * minuteMillis, 31 * minuteMillis, ...two(days * dayMillis)])
     )
   }
 }

@@ -8,5 +8,6 @@ export const endsOf = (license: License, policy: Policy): ReadonlyArray<number> 
   ...liveLeases(license).map(([, lease]) => lease.ends),
   ...Array.from(license.devices.values(), ({ due }) => Math.max(due ?? 0, license.floor ?? 0, policy.floor ?? 0)),
   ...Array.from(license.devices.values(), ({ held }) => held ?? 0),
-  ...Array.from(license.assignments.values(), ({ expires }) => expires ?? 0)
+  ...Array.from(license.assignments.values(), ({ expires }) => expires ?? 0),
+  ...Array.from(license.assignments.values(), ({ resets }) => resets ?? 0)
 ]

@@ -9,7 +9,8 @@ import { termDays } from "../model/Limits.ts"
 import { customers } from "../model/Management.ts"
 import { dayMillis, type Policy } from "../model/Model.ts"
 import { foreignPolicy } from "../model/Moves.ts"
-import type { Plan } from "./Plan.ts"
+import { type Dates, placed, type Quota, type Subscription, unassigned } from "../model/Periods.ts"
+import { type Plan, quotaOf } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 
 /** The instant at which every simulation begins. */
@@ -77,6 +78,11 @@ const changeTriggers = `
     FOR EACH ROW EXECUTE FUNCTION simulation_watch();
   CREATE OR REPLACE TRIGGER simulation AFTER INSERT ON usage_ledger FOR EACH ROW EXECUTE FUNCTION simulation_watch()`
 
+/** One in its period, one that ended long ago, one of another product. */
+const subscriptions: ReadonlyArray<Subscription> = Object.entries({ sub_0: -20, sub_1: -400, sub_foreign: -1 }).map(
+  ([id, days]) => ({ id, start: startTime + days * dayMillis, end: startTime + (days + 30) * dayMillis })
+)
+
 /** Installs the triggers once per database. */
 export const installChangeTriggers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -84,7 +90,7 @@ export const installChangeTriggers = Effect.gen(function* () {
 })
 
 const tables = `simulation_changes, simulation_revisions, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger, usage_event_ids,
-  policy_features, leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
+  policy_features, leases, devices, license_features, license_states, licenses, orders, subscriptions, customers, product_versions, features, policies, products`
 
 /** Empties the database and inserts the initial rows of a plan. */
 export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random: RandomSource) {
@@ -109,9 +115,15 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
     const product_id = id === "feat_foreign" ? "prod_foreign" : product
     yield* sql`INSERT INTO features ${sql.insert({ id, product_id, name: code, code, ...made })}`
   }
+  for (const { end, id, start } of subscriptions) {
+    const product_id = id === "sub_foreign" ? "prod_foreign" : product
+    const external = { external_system: "shop", external_id: id, status: "active", cancel_at_period_end: false }
+    const period = { current_period_start: instant(start), current_period_end: instant(end) }
+    yield* sql`INSERT INTO subscriptions ${sql.insert({ id, product_id, ...external, ...period, ...dated })}`
+  }
   for (const { features, id: policy_id } of plan.policies)
-    for (const [feature_id, { days, enabled, follows, max }] of features) {
-      const quota = { enabled, max_consumptions: max }
+    for (const [feature_id, { days, enabled, follows, ...one }] of features) {
+      const quota = { enabled, ...quotaColumns(one) }
       const expiry = { expires_after_days: days, expires_with_license: follows || null }
       const granted = { policy_id, feature_id, ...quota, ...expiry, ...dated }
       yield* sql`INSERT INTO policy_features ${sql.insert(granted)}`
@@ -140,6 +152,14 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
   yield* sql`DELETE FROM simulation_changes`
 })
 
+const quotaColumns = ({ anchor, beyond, max, period, rollover }: Quota) => ({
+  max_consumptions: max,
+  reset_period: period,
+  reset_anchor: anchor,
+  rollover_max: rollover,
+  overage_max: beyond
+})
+
 const foreignPolicyOf = ({ policies }: Plan): Policy => ({ ...policies[0]!, id: foreignPolicy })
 
 const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, random: RandomSource) {
@@ -149,7 +169,10 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
   const id = licenseId(index)
   const isPerpetual = policy.license_type === "perpetual"
   const ends = random.pick([0.02, 8, 30, 365])
-  const at = instant(startTime - 30 * dayMillis)
+  // 15 days before is the 31st.
+  const created = startTime - random.pick([15, 30]) * dayMillis
+  const at = instant(created)
+  const starts = random.chance(0.1) ? startTime + 60_000 : null
   const days = termDays(policy)
   const isPending = days !== null && policy.duration_starts === "first_activation" && random.chance(0.5)
   const row = {
@@ -160,12 +183,13 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
     license_key_prefix: "LK-00000",
     license_key_last4: "0000",
     status: "active",
-    starts_at: instant(random.chance(0.1) ? startTime + 60_000 : null),
+    starts_at: instant(starts),
     expires_at: instant(isPerpetual || isPending ? null : startTime + ends * dayMillis),
     maintenance_expires_at: instant(
       isPerpetual && !isPending && random.chance(0.8) ? startTime + ends * dayMillis : null
     ),
     term_days: isPending ? days : null,
+    subscription_id: random.pick([null, "sub_0", "sub_1"]),
     max_activations: random.pick([null, null, null, 0, 2]),
     max_floating_users: random.pick([null, null, null, 2]),
     metadata: json({}),
@@ -173,18 +197,8 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
     updated_at: at
   }
   yield* sql`INSERT INTO licenses ${sql.insert(row)}`
-  for (const feature_id of ["feat_a", "feat_b"]) {
-    const max_consumptions = random.pick([null, 5, 20, 100])
-    const assigned = {
-      license_id: id,
-      feature_id,
-      enabled: true,
-      max_consumptions,
-      from_policy: random.chance(0.5),
-      metadata: json({})
-    }
-    yield* sql`INSERT INTO license_features ${sql.insert({ ...assigned, created_at: at, updated_at: at })}`
-  }
+  const terms = { created, starts, began: null, term: row.term_days, expires: null, maintenance: null }
+  yield* assignFeatures(id, terms, row.subscription_id, random)
   // More devices than a node keeps in memory.
   yield* sql`
     INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot,
@@ -194,4 +208,32 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
     FROM generate_series(0, ${others}::int - 1) AS n,
       LATERAL (SELECT timestamptz '2029-01-01Z' + n * interval '1 second' AS at) AS made
     WHERE n % 3 <> 2`
+})
+
+const assignFeatures = Effect.fnUntraced(function* (
+  id: string,
+  terms: Dates,
+  subscriptionId: string | null,
+  random: RandomSource
+) {
+  const sql = yield* SqlClient.SqlClient
+  const at = instant(terms.created)
+  for (const feature_id of ["feat_a", "feat_b"]) {
+    const quota = quotaOf(random)
+    const subscription = subscriptions.find((one) => one.id === subscriptionId)
+    const { from, resets, start, until } = placed({ ...unassigned, ...quota }, terms, subscription, startTime)
+    const assigned = {
+      license_id: id,
+      feature_id,
+      enabled: true,
+      ...quotaColumns(quota),
+      period_anchor: instant(from),
+      periods_end_at: instant(until),
+      period_start: instant(start),
+      resets_at: instant(resets),
+      from_policy: random.chance(0.5),
+      metadata: json({})
+    }
+    yield* sql`INSERT INTO license_features ${sql.insert({ ...assigned, created_at: at, updated_at: at })}`
+  }
 })

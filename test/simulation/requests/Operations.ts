@@ -24,6 +24,8 @@ import { ExpirySweep } from "../../../src/licensing/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "../../../src/licensing/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../../src/licensing/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../../src/licensing/sweeps/LeaseSweep.ts"
+import { PeriodSweep } from "../../../src/licensing/sweeps/PeriodSweep.ts"
+import { Subscriptions } from "../../../src/vendor/commerce/Subscriptions.ts"
 import { Features } from "../../../src/vendor/features/Features.ts"
 import { Policies } from "../../../src/vendor/policies/Policies.ts"
 import type { PolicyFeatureSet } from "../../../src/vendor/policies/PolicyFeature.ts"
@@ -57,6 +59,12 @@ export interface Call {
 
 /** A request about a feature that comes with a policy. */
 export type PolicyFeatureCommand = typeof PolicyFeatureSet.Type & { readonly feature_id: string }
+
+/** A subscription whose period is edited. */
+export interface SubscriptionCommand {
+  readonly current_period_start: number
+  readonly current_period_end: number
+}
 
 interface OperationCase {
   readonly ask: (call: Call) => Effect.Effect<unknown, unknown, Services>
@@ -136,7 +144,12 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
       )
   },
   "sweep leases": { ask: () => LeaseSweep.use(({ pass }) => pass) },
-  "sweep heartbeats": { ask: () => HeartbeatSweep.use(({ pass }) => pass) }
+  "sweep heartbeats": { ask: () => HeartbeatSweep.use(({ pass }) => pass) },
+  "sweep periods": { ask: () => PeriodSweep.use(({ pass }) => pass) },
+  "take back": ofLicense(consume, Runtime.consume),
+  "edit subscription": inTurn(({ subject, command }) =>
+    Subscriptions.use((subscriptions) => subscriptions.update(subject, command as SubscriptionCommand))
+  )
 }
 
 export const isOfLicense = ({ operation }: Call): boolean => operations[operation].expected !== undefined

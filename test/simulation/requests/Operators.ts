@@ -1,5 +1,6 @@
 /** What operators ask for: edits of policies and of their features, and limits of single licenses. */
-import type { License } from "../model/Model.ts"
+import { dayMillis, type License } from "../model/Model.ts"
+import type { Subscription } from "../model/Periods.ts"
 import type { Operation } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 
@@ -44,10 +45,26 @@ export const policyEdit = (random: RandomSource) => {
 export const maintained = (random: RandomSource, any: License, licenses: ReadonlyMap<string, License>): License =>
   (random.chance(0.8) && Array.from(licenses.values()).find(({ maintenance }) => maintenance !== null)) || any
 
+/** What an assignment says of the periods of its quota: mostly nothing. */
+const allowance = (random: RandomSource) => ({
+  ...(random.chance(0.4) && { reset_period: random.pick([null, "day", "week", "month", "year", "subscription"]) }),
+  ...(random.chance(0.3) && { reset_anchor: random.pick([null, "license", "subscription"]) }),
+  ...(random.chance(0.2) && { rollover_max: random.pick([null, 0, 3, 10]) }),
+  ...(random.chance(0.2) && { overage_max: random.pick([null, 0, 4, -1]) })
+})
+
+/** The period of a subscription: the one after the recorded one, or another. */
+export const subscriptionPeriod = (random: RandomSource, { end, start }: Subscription, now: number) => {
+  const length = random.pick([2 * dayMillis, 10 * dayMillis, 30 * dayMillis, 365 * dayMillis])
+  const from = random.pick([end, end, end, start, now - dayMillis, now, now + dayMillis])
+  return { current_period_start: from, current_period_end: from + length }
+}
+
 /** What an assignment of a feature changes. */
 export const assignment = (random: RandomSource, dates: ReadonlyArray<number>) => ({
   ...(random.chance(0.3) && { enabled: random.chance(0.7) }),
   ...(random.chance(0.6) && { max_consumptions: random.pick([null, 0, 5, 10, 50]) }),
+  ...allowance(random),
   ...(random.chance(0.3) &&
     random.pick([{ expires_at: random.pick([null, ...dates]) }, { expires_with_license: random.chance(0.8) }])),
   ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "assigned" }]) })
@@ -60,7 +77,13 @@ export const policyFeature = (random: RandomSource, operation: Operation, named:
   return {
     feature_id,
     ...(random.chance(0.3) && { enabled: random.chance(0.7) }),
-    ...(random.chance(0.5) && { max_consumptions: random.pick([0, 5, 20]) }),
+    ...(random.chance(0.6) && { max_consumptions: random.pick([0, 5, 20]), ...granted(random) }),
     ...random.pick([{}, {}, { expires_after_days: 1 }, { expires_after_days: 30 }, { expires_with_license: true }])
   }
+}
+
+/** A quota that comes with a policy, by the names of the request. */
+const granted = (random: RandomSource) => {
+  const given = Object.entries(allowance(random)).filter(([, value]) => value !== null)
+  return Object.fromEntries(given)
 }

@@ -4,6 +4,7 @@
  */
 
 import type { Policy } from "../model/Model.ts"
+import type { Quota } from "../model/Periods.ts"
 import type { Verdict } from "../nodes/Faults.ts"
 import type { RandomSource } from "./RandomSource.ts"
 
@@ -44,7 +45,10 @@ const weights = {
   "delete version": 1,
   "sweep expiry": 1,
   "sweep leases": 1,
-  "sweep heartbeats": 1
+  "sweep heartbeats": 1,
+  "sweep periods": 1.5,
+  "take back": 4,
+  "edit subscription": 1.5
 }
 
 export type Operation = keyof typeof weights
@@ -98,18 +102,27 @@ const rateOrZero = (random: RandomSource, share = 0.5): number => (random.chance
 const policyFeaturesOf = (random: RandomSource): Policy["features"] =>
   new Map(
     ["feat_a", "feat_b", "feat_c"].flatMap((id) => {
-      const max = random.pick([null, 5, 20])
       const days = random.pick([null, null, 1])
+      const follows = days === null && random.chance(0.3)
       return random.chance(0.5)
-        ? [
-            [
-              id,
-              { enabled: random.chance(0.8), max, days, follows: days === null && random.chance(0.3), metadata: "{}" }
-            ] as const
-          ]
+        ? [[id, { enabled: random.chance(0.8), ...quotaOf(random), days, follows, metadata: "{}" }] as const]
         : []
     })
   )
+
+/** The quota of a feature in the initial data, in half of the cases with periods. */
+export const quotaOf = (random: RandomSource): Quota => {
+  const max = random.pick([null, 5, 20])
+  const none = { max, period: null, anchor: null, rollover: null, beyond: null }
+  if (max === null || random.chance(0.4)) return none
+  return {
+    max,
+    period: random.pick(["day", "week", "month", "subscription"]),
+    anchor: random.pick([null, "license", "subscription"]),
+    rollover: random.pick([null, 2, 5]),
+    beyond: random.pick([null, null, 3, -1])
+  }
+}
 
 const policyOf = (random: RandomSource, index: number): Policy => {
   const license_type = random.pick(["subscription", "time_limited", "trial", "perpetual", "perpetual", "consumption"])
