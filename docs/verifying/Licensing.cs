@@ -187,6 +187,18 @@ namespace Licensing
         }
 
         /// <summary>
+        /// The text of a file or QR code for a machine without a network: the body of POST /api/v1/license/offline,
+        /// which a person with the license key sends. OpenOffline opens what comes back.
+        /// </summary>
+        public static string OfflineRequest(Binding binding, string productCode)
+        {
+            var request = binding.Request.ToDictionary(member => member.Key, member => member.Value);
+            request.Add("product_code", productCode);
+            request.Add("activate", true);
+            return Json.Write(request);
+        }
+
+        /// <summary>
         /// Opens an offline envelope, the JSON of {kid, salt, nonce, ciphertext}, and judges what is in it. The license
         /// key is the one as issued: LK-, capitals and dashes.
         /// </summary>
@@ -728,26 +740,39 @@ namespace Licensing
                 var given = VerdictOf(() => Verifier.Judge(KeysOf(hostile), body, ExpectedOf(hostile, one)));
                 Report("hostile responses", one["name"], given, Wanted(one, "rule"));
             }
-            foreach (var one in Items(hostile["envelopes"]))
+            foreach (var name in new[] { "hostile", "air-gap" })
             {
-                var envelope = Joined(one["envelope"]);
-                var key = (string)hostile["license_key"];
-                var given =
-                    VerdictOf(() => Verifier.OpenOffline(KeysOf(hostile), key, envelope, ExpectedOf(hostile, one)));
-                Report("hostile envelopes", one["name"], given, Wanted(one, "rule"));
+                var file = Read(name);
+                foreach (var one in Items(file["envelopes"]))
+                {
+                    var envelope = Joined(one["envelope"]);
+                    var key = (string)file["license_key"];
+                    var given =
+                        VerdictOf(() => Verifier.OpenOffline(KeysOf(file), key, envelope, ExpectedOf(file, one)));
+                    Report(name + " envelopes", one["name"], given, Wanted(one, "rule"));
+                }
             }
+        }
+
+        private static Binding BindingOf(object request)
+        {
+            var ids = Json.Object(request)
+                          .Where(member => member.Value is string)
+                          .ToDictionary(member => member.Key, member => (string)member.Value);
+            return ids.ContainsKey("fingerprint") ? Binding.Hardware(ids["fingerprint"]) : Binding.Container(ids);
         }
 
         private static void CheckOthers()
         {
             foreach (var one in Items(Read("bindings")["vectors"]))
             {
-                var ids = Json.Object(one["request"])
-                              .Where(member => member.Value is string)
-                              .ToDictionary(member => member.Key, member => (string)member.Value);
-                var isHardware = one["kind"].Equals("hardware");
-                var binding = isHardware ? Binding.Hardware(ids["fingerprint"]) : Binding.Container(ids);
+                var binding = BindingOf(one["request"]);
                 Report("bindings", one["name"], binding.Kind + " " + binding.Hash, one["kind"] + " " + one["hash"]);
+            }
+            foreach (var one in Items(Read("air-gap")["requests"]))
+            {
+                var given = Verifier.OfflineRequest(BindingOf(one["binding"]), (string)one["product_code"]);
+                Report("air-gap requests", one["name"], given, one["request"]);
             }
             foreach (var one in Items(Read("webhooks")["vectors"]))
             {

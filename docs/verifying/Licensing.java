@@ -186,6 +186,17 @@ public final class Licensing {
   }
 
   /**
+   * The text of a file or QR code for a machine without a network: the body of POST /api/v1/license/offline, which a
+   * person with the license key sends. {@code openOffline} opens what comes back.
+   */
+  public static String offlineRequest(Binding binding, String productCode) {
+    Map<String, Object> request = new TreeMap<>(binding.request());
+    request.put("product_code", productCode);
+    request.put("activate", true);
+    return Json.write(request);
+  }
+
+  /**
    * Opens an offline envelope, the JSON of {kid, salt, nonce, ciphertext}, and judges what is in it. The license key is
    * the one as issued: LK-, capitals and dashes.
    */
@@ -653,7 +664,15 @@ public final class Licensing {
       report("responses", one.get("name"), verdict(() -> judge(keysOf(responses), body, expected)),
           one.getOrDefault("rule", one.get("verdict")));
     }
-    checkHostile(read(folder, "hostile"));
+    Map<String, Object> hostile = read(folder, "hostile");
+    for (Map<String, Object> one : list(hostile.get("responses"))) {
+      byte[] body = joined(one.get("body"));
+      Expected expected = expectedOf(hostile, one);
+      report("hostile responses", one.get("name"), verdict(() -> judge(keysOf(hostile), body, expected)),
+          one.getOrDefault("rule", one.get("verdict")));
+    }
+    checkEnvelopes("hostile", hostile);
+    checkEnvelopes("air-gap", read(folder, "air-gap"));
     Map<String, Object> offline = read(folder, "offline-envelopes");
     for (String group : List.of("valid", "invalid")) {
       for (Map<String, Object> one : list(offline.get(group))) {
@@ -667,31 +686,34 @@ public final class Licensing {
     checkOthers(folder);
   }
 
-  private static void checkHostile(Map<String, Object> hostile) throws Exception {
-    for (Map<String, Object> one : list(hostile.get("responses"))) {
-      byte[] body = joined(one.get("body"));
-      Expected expected = expectedOf(hostile, one);
-      report("hostile responses", one.get("name"), verdict(() -> judge(keysOf(hostile), body, expected)),
-          one.getOrDefault("rule", one.get("verdict")));
-    }
-    String key = (String) hostile.get("license_key");
-    for (Map<String, Object> one : list(hostile.get("envelopes"))) {
+  private static void checkEnvelopes(String name, Map<String, Object> file) throws Exception {
+    String key = (String) file.get("license_key");
+    for (Map<String, Object> one : list(file.get("envelopes"))) {
       byte[] envelope = joined(one.get("envelope"));
-      Expected expected = expectedOf(hostile, one);
-      report("hostile envelopes", one.get("name"), verdict(() -> openOffline(keysOf(hostile), key, envelope, expected)),
+      Expected expected = expectedOf(file, one);
+      report(name + " envelopes", one.get("name"), verdict(() -> openOffline(keysOf(file), key, envelope, expected)),
           one.getOrDefault("rule", one.get("verdict")));
     }
   }
 
   @SuppressWarnings("unchecked")
+  private static Binding bindingOf(Object given) throws Exception {
+    Map<String, Object> request = Json.object(given);
+    request.remove("is_container");
+    Map<String, String> ids = (Map<String, String>) (Map<String, ?>) request;
+    return ids.containsKey("fingerprint") ? hardware(ids.get("fingerprint")) : container(ids);
+  }
+
+  @SuppressWarnings("unchecked")
   private static void checkOthers(String folder) throws Exception {
     for (Map<String, Object> one : list(read(folder, "bindings").get("vectors"))) {
-      Map<String, Object> request = Json.object(one.get("request"));
-      request.remove("is_container");
-      Map<String, String> ids = (Map<String, String>) (Map<String, ?>) request;
-      Binding binding = one.get("kind").equals("hardware") ? hardware(ids.get("fingerprint")) : container(ids);
+      Binding binding = bindingOf(one.get("request"));
       report(
           "bindings", one.get("name"), binding.kind() + " " + binding.hash(), one.get("kind") + " " + one.get("hash"));
+    }
+    for (Map<String, Object> one : list(read(folder, "air-gap").get("requests"))) {
+      String given = offlineRequest(bindingOf(one.get("binding")), (String) one.get("product_code"));
+      report("air-gap requests", one.get("name"), given, one.get("request"));
     }
     for (Map<String, Object> one : list(read(folder, "webhooks").get("vectors"))) {
       List<String> secrets = (List<String>) one.get("secrets");

@@ -182,6 +182,15 @@ func parseInstant(_ written: String) -> Date? {
   return Date(timeIntervalSince1970: Double(seconds) + Double(part(20..<23)) / 1000)
 }
 
+/// The text of a file or QR code for a machine without a network: the body of POST /api/v1/license/offline, which a person
+/// with the license key sends. `openOfflineEnvelope` opens what comes back.
+public func offlineRequest(binding: DeviceBinding, productCode: String) -> String {
+  var request = binding.request
+  request["product_code"] = .text(productCode)
+  request["activate"] = .bool(true)
+  return JSON.object(request).written
+}
+
 /// Opens an offline envelope, the JSON of {kid, salt, nonce, ciphertext}, and judges what is in it. The license key is
 /// the one as issued: LK-, capitals and dashes.
 public func openOfflineEnvelope(keys: Keys, licenseKey: String, envelope: Data, expected: Expected) throws -> Answer {
@@ -694,20 +703,30 @@ struct Check {
       let given = try verdict { try judge(keys: keys(hostile), body: body, expected: expected(hostile, one)) }
       report("hostile responses", one, given, wanted(one, "rule"))
     }
-    for one in hostile["envelopes"]!.items.map(\.members) {
-      let (key, bytes) = (hostile["license_key"]!.text!, joined(one["envelope"]!))
-      let given = try verdict {
-        try openOfflineEnvelope(keys: keys(hostile), licenseKey: key, envelope: bytes, expected: expected(hostile, one))
+    for (name, file) in [("hostile", hostile), ("air-gap", try read("air-gap"))] {
+      for one in file["envelopes"]!.items.map(\.members) {
+        let (key, bytes) = (file["license_key"]!.text!, joined(one["envelope"]!))
+        let given = try verdict {
+          try openOfflineEnvelope(keys: keys(file), licenseKey: key, envelope: bytes, expected: expected(file, one))
+        }
+        report("\(name) envelopes", one, given, wanted(one, "rule"))
       }
-      report("hostile envelopes", one, given, wanted(one, "rule"))
     }
+  }
+
+  private func binding(_ request: Members) -> DeviceBinding {
+    let ids = request.compactMapValues(\.text)
+    return ids["fingerprint"].map(DeviceBinding.hardware) ?? .container(ids)
   }
 
   private mutating func checkOthers() throws {
     for one in try read("bindings")["vectors"]!.items.map(\.members) {
-      let ids = one["request"]!.members.compactMapValues(\.text)
-      let binding = one["kind"]!.text == "hardware" ? DeviceBinding.hardware(ids["fingerprint"]!) : .container(ids)
-      report("bindings", one, "\(binding.kind) \(binding.hash)", "\(one["kind"]!.text!) \(one["hash"]!.text!)")
+      let bound = binding(one["request"]!.members)
+      report("bindings", one, "\(bound.kind) \(bound.hash)", "\(one["kind"]!.text!) \(one["hash"]!.text!)")
+    }
+    for one in try read("air-gap")["requests"]!.items.map(\.members) {
+      let given = offlineRequest(binding: binding(one["binding"]!.members), productCode: one["product_code"]!.text!)
+      report("air-gap requests", one, given, one["request"]!.text!)
     }
     for one in try read("webhooks")["vectors"]!.items.map(\.members) {
       let secrets = one["secrets"]!.items.compactMap(\.text)

@@ -366,9 +366,16 @@ inline Binding hardware(const std::string& fingerprint) {
 
 // At least one of cluster_id, namespace, pod_name and container_id.
 inline Binding container(const std::map<std::string, std::string>& ids) {
-  std::string members;
-  for (const auto& [name, id] : ids) members += (members.empty() ? "" : ",") + quoted(name) + ":" + quoted(id);
-  return {"container", sha256_hex("{" + members + "}"), "\"is_container\":true," + members};
+  std::map<std::string, std::string> values;
+  for (const auto& [name, id] : ids) values[name] = quoted(id);
+  auto members = [&values] {
+    std::string text;
+    for (const auto& [name, value] : values) text += (text.empty() ? "" : ",") + quoted(name) + ":" + value;
+    return text;
+  };
+  std::string key = sha256_hex("{" + members() + "}");
+  values["is_container"] = "true";
+  return {"container", key, members()};
 }
 
 // What the application knows. What is absent is not compared. Give `now_ms` always: without it the times are not
@@ -476,6 +483,12 @@ inline std::string decrypt(const std::string& license_key, std::string_view enve
                 EVP_DecryptFinal_ex(c, out + plaintext.size(), &length) == 1;
   if (!opened) throw Malformed("another license key, or changed bytes");
   return plaintext;
+}
+
+// The text of a file or QR code for a machine without a network: the body of POST /api/v1/license/offline, which a
+// person with the license key sends. open_offline opens what comes back.
+inline std::string offline_request(const Binding& binding, const std::string& product_code) {
+  return "{\"activate\":true," + binding.request + ",\"product_code\":" + quoted(product_code) + "}";
 }
 
 // Opens an offline envelope, the JSON of {kid, salt, nonce, ciphertext}, and judges what is in it. The license key is
@@ -719,23 +732,33 @@ static void check_answers(const std::string& folder) {
     std::string given = verdict([&] { judge(hostile.keys, body, expected_of(hostile, one)); });
     report("hostile responses", one, given, wanted_of(one, "rule"));
   }
-  for (const Json& one : hostile.list("envelopes")) {
-    std::string body = joined(*one.find("envelope")), key = *hostile.json.text_of("license_key");
-    std::string given = verdict([&] { open_offline(hostile.keys, key, body, expected_of(hostile, one)); });
-    report("hostile envelopes", one, given, wanted_of(one, "rule"));
+  for (const std::string name : {"hostile", "air-gap"}) {
+    VectorFile file(folder, name);
+    for (const Json& one : file.list("envelopes")) {
+      std::string body = joined(*one.find("envelope")), key = *file.json.text_of("license_key");
+      std::string given = verdict([&] { open_offline(file.keys, key, body, expected_of(file, one)); });
+      report(name + " envelopes", one, given, wanted_of(one, "rule"));
+    }
   }
 }
 
+static Binding binding_of(const Json& request) {
+  std::map<std::string, std::string> ids;
+  for (const auto& [name, index] : request.names) {
+    if (request.items[index].type == Json::text) ids[name] = request.items[index].string;
+  }
+  return ids.count("fingerprint") ? hardware(ids["fingerprint"]) : container(ids);
+}
+
 static void check_others(const std::string& folder) {
-  VectorFile bindings(folder, "bindings"), webhooks(folder, "webhooks");
+  VectorFile bindings(folder, "bindings"), webhooks(folder, "webhooks"), air_gap(folder, "air-gap");
   for (const Json& one : bindings.list("vectors")) {
-    std::map<std::string, std::string> ids;
-    const Json& request = *one.find("request");
-    for (const auto& [name, index] : request.names) {
-      if (request.items[index].type == Json::text) ids[name] = request.items[index].string;
-    }
-    Binding binding = one.text_of("kind") == "hardware" ? hardware(ids["fingerprint"]) : container(ids);
+    Binding binding = binding_of(*one.find("request"));
     report("bindings", one, binding.kind + " " + binding.hash(), *one.text_of("kind") + " " + *one.text_of("hash"));
+  }
+  for (const Json& one : air_gap.list("requests")) {
+    std::string given = offline_request(binding_of(*one.find("binding")), *one.text_of("product_code"));
+    report("air-gap requests", one, given, *one.text_of("request"));
   }
   for (const Json& one : webhooks.list("vectors")) {
     std::vector<std::string> secrets;

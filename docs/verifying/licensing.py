@@ -161,6 +161,15 @@ def _check_times(content: dict, now: float, highest_issued_at: float | None) -> 
         raise Distrusted("times", f"{name} has passed")
 
 
+def offline_request(binding: Binding, product_code: str) -> str:
+    """The text of a file or QR code for a machine without a network: the body of POST /api/v1/license/offline.
+
+    A person with the license key sends it, or opens it on the customer's page. `open_offline` opens what comes back.
+    """
+    request = {**binding.request, "product_code": product_code, "activate": True}
+    return json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def open_offline(keys: Keys, license_key: str, envelope: bytes, expected: Expected) -> Answer:
     """Opens an offline envelope, the JSON of {kid, salt, nonce, ciphertext}, and judges what is in it.
 
@@ -415,10 +424,17 @@ def _vectors(folder: str):
         expected = expected_of({**file["expected"], **one.get("expected", {})})
         given = verdict(judge, keys_of(file), joined(one["body"]), expected)
         yield "hostile responses", one["name"], given, one.get("rule", one["verdict"])
-    for one in file["envelopes"]:
-        expected = expected_of({**file["expected"], **one.get("expected", {})})
-        given = verdict(open_offline, keys_of(file), file["license_key"], joined(one["envelope"]), expected)
-        yield "hostile envelopes", one["name"], given, one.get("rule", one["verdict"])
+    for name in ("hostile", "air-gap"):
+        file = read(name)
+        for one in file["envelopes"]:
+            expected = expected_of({**file["expected"], **one.get("expected", {})})
+            given = verdict(open_offline, keys_of(file), file["license_key"], joined(one["envelope"]), expected)
+            yield f"{name} envelopes", one["name"], given, one.get("rule", one["verdict"])
+    for one in file["requests"]:
+        ids = {name: value for name, value in one["binding"].items() if name != "is_container"}
+        binding = container(**ids) if one["binding"].get("is_container") else hardware(**ids)
+        given = offline_request(binding, one["product_code"])
+        yield "air-gap requests", one["name"], given, one["request"]
 
     file = read("offline-envelopes")
     for wanted, group in (("believe", "valid"), ("envelope", "invalid")):

@@ -14,7 +14,7 @@ const chunks = (input: Input): Json =>
     times
   }))
 
-const vectorsOf = (list: ReadonlyArray<Hostile>, member: string, shared?: Members): ReadonlyArray<Members> =>
+export const vectorsOf = (list: ReadonlyArray<Hostile>, member: string, shared?: Members): ReadonlyArray<Members> =>
   list.map(({ expected: own, input, name, rule }) => ({
     name,
     [member]: chunks(input),

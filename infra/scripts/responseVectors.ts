@@ -33,7 +33,7 @@ export const expected = {
   clock: { now: "2030-01-31T12:00:01.000Z", highest_issued_at: "2030-01-31T11:00:00.000Z" }
 } satisfies Members
 
-const subject = {
+export const subject = {
   license_id: expected.license_id,
   product_id: expected.product_id,
   product_code: expected.product_code,
@@ -56,7 +56,7 @@ export const entitlement = {
 }
 export const offline = { ...entitlement, kind: "offline", offline_expires_at: "2030-02-07T12:00:00.000Z" }
 const lease = { ...subject, lease_expires_at: "2030-01-31T12:30:00.000Z" }
-const checkout = { kind: "floating_checkout", ...lease, lease_token: `lease_${"A".repeat(43)}`, features: [] }
+export const checkout = { kind: "floating_checkout", ...lease, lease_token: `lease_${"A".repeat(43)}`, features: [] }
 
 export const refusal = {
   code: "LICENSE_EXPIRED",
@@ -69,7 +69,7 @@ export const refusal = {
   access_ends_at: "2030-01-31T00:00:00.000Z",
   nonce: expected.nonce
 }
-const limit = {
+export const limit = {
   ...refusal,
   code: "USAGE_LIMIT_EXCEEDED",
   message: "The amount does not fit: 988 of 1000 are left.",
@@ -285,12 +285,12 @@ const cases: ReadonlyArray<Case> = [
   }
 ]
 
-export const responses = (): Json => ({
+export const responses = (more: ReadonlyArray<Case>): Json => ({
   description:
     "Whole responses, as received. A client checks the rules of docs/VERIFYING.md in order: signature, kid, kind, license, product, binding, nonce, times. `expected` is what the application knows and has sent; a vector's own `expected` replaces members of it, and null means that there is no expectation. binding_hash is the lower-case hex SHA-256 of binding.key. `verdict` is believe or distrust; `rule` is the first rule that the response breaks. A refusal that is distrusted counts as a service that was not reached.",
   keys: [{ kid: active.kid, algorithm, public_key: base64(active.publicKey) }],
   expected,
-  vectors: cases.map(({ rule, why, ...given }) => ({
+  vectors: [...cases, ...more].map(({ rule, why, ...given }) => ({
     ...given,
     verdict: rule === undefined ? "believe" : "distrust",
     ...(rule === undefined ? undefined : { rule }),

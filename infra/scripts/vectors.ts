@@ -11,8 +11,10 @@ import * as LicenseKey from "../../src/licensing/model/LicenseKey.ts"
 import { sealEnvelope } from "../../src/licensing/runtime/OfflineEnvelope.ts"
 import { sha256, sha256Hex } from "../../src/platform/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/platform/signing/SigningKey.ts"
+import { airGap } from "./airGapVectors.ts"
 import { bindings, webhooks } from "./clientVectors.ts"
 import { hostile } from "./hostileVectors.ts"
+import { memberCases } from "./memberVectors.ts"
 import { responses } from "./responseVectors.ts"
 
 /** Path from the project's folder → content. */
@@ -22,7 +24,8 @@ export const vectorFiles = (): Readonly<Record<string, string>> => ({
   "schema/vectors/license-keys.json": file(licenseKeys()),
   "schema/vectors/tokens.json": file(tokens()),
   "schema/vectors/offline-envelopes.json": file(offlineEnvelopes()),
-  "schema/vectors/responses.json": file(responses()),
+  "schema/vectors/responses.json": file(responses(memberCases)),
+  "schema/vectors/air-gap.json": file(airGap()),
   "schema/vectors/hostile.json": file(hostile()),
   "schema/vectors/bindings.json": file(bindings()),
   "schema/vectors/webhooks.json": file(webhooks())

@@ -119,6 +119,7 @@ interface Vector {
   readonly scheme: string
   readonly kind: string
   readonly hash: string
+  readonly request: string
 }
 
 const read = (name: string) =>
@@ -128,7 +129,8 @@ const read = (name: string) =>
 export const wantedLines = (): ReadonlyArray<string> => {
   const lines = (file: string, vectors: ReadonlyArray<Vector> = [], verdictOf: (vector: Vector) => string) =>
     vectors.map((vector) => `${file}: ${vector.name}: ${verdictOf(vector)}`)
-  const [signatures, offline, hostile] = [read("signatures"), read("offline-envelopes"), read("hostile")]
+  const [signatures, offline] = [read("signatures"), read("offline-envelopes")]
+  const [hostile, airGap] = [read("hostile"), read("air-gap")]
   const rule = (vector: Vector) => vector.rule ?? vector.verdict
   return [
     ...lines("signatures", signatures["valid"], () => "believe"),
@@ -138,6 +140,8 @@ export const wantedLines = (): ReadonlyArray<string> => {
     ...lines("responses", read("responses")["vectors"], rule),
     ...lines("hostile responses", hostile["responses"], rule),
     ...lines("hostile envelopes", hostile["envelopes"], rule),
+    ...lines("air-gap requests", airGap["requests"], ({ request }) => request),
+    ...lines("air-gap envelopes", airGap["envelopes"], rule),
     ...lines("bindings", read("bindings")["vectors"], ({ hash, kind }) => `${kind} ${hash}`),
     ...(read("webhooks")["vectors"] ?? []).map(
       ({ name, reason, scheme, verdict }) => `webhooks ${scheme}: ${name}: ${reason ?? verdict}`

@@ -23,14 +23,18 @@ type vectorFile struct {
 	Expected                                      map[string]json.RawMessage
 	LicenseKey                                    string `json:"license_key"`
 	Vectors, Responses, Envelopes, Valid, Invalid []vector
+	Requests                                      []struct {
+		Name, Request string
+		Binding       map[string]any
+		ProductCode   string `json:"product_code"`
+	}
 }
 
 type vector struct {
 	Name, Response, Canonical, Rule, Verdict, Kind, Hash, Scheme, Reason string
 	LicenseKey                                                           string `json:"license_key"`
-	Signature, Envelope, Body                                            json.RawMessage
+	Signature, Envelope, Body, Request                                   json.RawMessage
 	Expected                                                             map[string]json.RawMessage
-	Request                                                              map[string]any
 	Secrets                                                              []string
 	Headers                                                              map[string]string
 	Now                                                                  int64
@@ -97,6 +101,19 @@ func joined(input json.RawMessage) []byte {
 	return out.Bytes()
 }
 
+func bindingOf(request map[string]any) Binding {
+	ids := map[string]string{}
+	for name, value := range request {
+		if id, isText := value.(string); isText {
+			ids[name] = id
+		}
+	}
+	if fingerprint, isHardware := ids["fingerprint"]; isHardware {
+		return Hardware(fingerprint)
+	}
+	return Container(ids)
+}
+
 func ruleOf(_ *Answer, err error) string {
 	var distrusted *Distrusted
 	if errors.As(err, &distrusted) {
@@ -126,10 +143,16 @@ func checkVectors(folder string, report func(file, name, given, wanted string)) 
 		given := ruleOf(Judge(keys, joined(one.Body), expectedOf(file.Expected, one.Expected)))
 		report("hostile responses", one.Name, given, one.wanted())
 	}
-	for _, one := range file.Envelopes {
-		expected := expectedOf(file.Expected, one.Expected)
-		given := ruleOf(OpenOffline(keys, file.LicenseKey, joined(one.Envelope), expected))
-		report("hostile envelopes", one.Name, given, one.wanted())
+	for _, name := range []string{"hostile", "air-gap"} {
+		file, keys = read(folder, name)
+		for _, one := range file.Envelopes {
+			expected := expectedOf(file.Expected, one.Expected)
+			given := ruleOf(OpenOffline(keys, file.LicenseKey, joined(one.Envelope), expected))
+			report(name+" envelopes", one.Name, given, one.wanted())
+		}
+	}
+	for _, one := range file.Requests {
+		report("air-gap requests", one.Name, OfflineRequest(bindingOf(one.Binding), one.ProductCode), one.Request)
 	}
 	file, keys = read(folder, "offline-envelopes")
 	for wanted, group := range map[string][]vector{"believe": file.Valid, "envelope": file.Invalid} {
@@ -140,17 +163,9 @@ func checkVectors(folder string, report func(file, name, given, wanted string)) 
 	}
 	file, _ = read(folder, "bindings")
 	for _, one := range file.Vectors {
-		binding, ids := Binding{}, map[string]string{}
-		for name, value := range one.Request {
-			if id, isText := value.(string); isText {
-				ids[name] = id
-			}
-		}
-		if one.Kind == "hardware" {
-			binding = Hardware(ids["fingerprint"])
-		} else {
-			binding = Container(ids)
-		}
+		var request map[string]any
+		must(0, json.Unmarshal(one.Request, &request))
+		binding := bindingOf(request)
 		report("bindings", one.Name, binding.Kind+" "+binding.Hash(), one.Kind+" "+one.Hash)
 	}
 	file, _ = read(folder, "webhooks")

@@ -29,8 +29,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +85,22 @@ func Container(ids map[string]string) Binding {
 		}
 	}
 	return Binding{"container", sha256Hex("{" + strings.Join(members, ",") + "}"), request}
+}
+
+// OfflineRequest is the text of a file or QR code for a machine without a network: the body of
+// POST /api/v1/license/offline, which a person with the license key sends. OpenOffline opens what comes back.
+func OfflineRequest(binding Binding, productCode string) string {
+	request := map[string]any{"activate": true, "product_code": productCode}
+	maps.Copy(request, binding.Request)
+	members := []string{}
+	for _, name := range slices.Sorted(maps.Keys(request)) {
+		value := "true"
+		if text, isText := request[name].(string); isText {
+			value = canonicalText(text)
+		}
+		members = append(members, canonicalText(name)+":"+value)
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 // Expected is what the application knows. A zero value means nothing to compare with, and skips the check.

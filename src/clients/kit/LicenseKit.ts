@@ -44,6 +44,14 @@ export interface DevicePage {
   readonly limit?: number
 }
 
+/** How a seat is taken. */
+export interface SeatRequest {
+  /** The license key; the stored one unless given. */
+  readonly licenseKey?: string
+  /** Borrows the seat until then: it needs no connection before. The policy's borrow_days_max limits it. */
+  readonly until?: Date
+}
+
 export class LicenseKit {
   readonly #conversation: Conversation
   readonly #session: Session
@@ -106,9 +114,10 @@ export class LicenseKit {
     return this.#session.startTrial(policyCode)
   }
 
-  /** Takes a floating seat with the license key, or again with the stored one. No activation is needed. */
-  checkout(licenseKey?: string): Promise<Outcome<FloatingCheckout>> {
-    return this.#session.enter("checkout", "seat", licenseKey)
+  /** Takes a floating seat, or borrows one, with the license key or the stored one. No activation is needed. */
+  checkout(given: string | SeatRequest = {}): Promise<Outcome<FloatingCheckout>> {
+    const { licenseKey, until } = typeof given === "string" ? { licenseKey: given } : given
+    return this.#session.enter("checkout", "seat", licenseKey, { until })
   }
 
   /** Asks whether the application may go on. It is the heartbeat of an activation. */

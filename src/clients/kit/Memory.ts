@@ -55,7 +55,10 @@ export class Memory {
         memory.see(trusted.content["issued_at"])
       }
     }
-    memory.dueAt = holding === undefined ? memory.dueAt : holding === "seat" ? 0 : instantOf(stored.due_at) || 0
+    const { checkout, lease } = memory.known
+    // A seat needs a heartbeat at once, unless it is borrowed.
+    const isWaiting = holding === "device" || (lease ?? checkout)?.borrowed_until !== undefined
+    if (holding !== undefined) memory.dueAt = (isWaiting && instantOf(stored.due_at)) || 0
     return memory
   }
 

@@ -78,12 +78,16 @@ export interface OfflineEntitlement extends Payload<"offline"> {
 export interface FloatingCheckout extends Payload<"floating_checkout"> {
   readonly lease_token: string
   readonly lease_expires_at: string
+  /** Until when the borrowed seat needs no heartbeat. */
+  readonly borrowed_until?: string
   readonly features: ReadonlyArray<FeatureEntitlement>
   readonly version_eligibility?: VersionEligibility
 }
 
 export interface FloatingLease extends Payload<"floating_lease"> {
   readonly lease_expires_at: string
+  /** Until when the borrowed seat needs no heartbeat. */
+  readonly borrowed_until?: string
   /** True if the lease had lapsed and this heartbeat took a free seat again. */
   readonly renewed?: boolean
   readonly features?: ReadonlyArray<FeatureEntitlement>
@@ -110,6 +114,7 @@ export interface OwnDevice {
   /** Until when the slot of the deactivated device stays taken, because it may work offline until then. */
   readonly slot_held_until?: string
   readonly seat_expires_at?: string
+  readonly borrowed_until?: string
 }
 
 /** A page of the license's devices, the newest first. */
@@ -156,6 +161,8 @@ export interface Refusal {
   readonly extra_credits?: number
   readonly overage?: number
   readonly resets_at?: string
+  /** Until when a seat can be borrowed now. */
+  readonly until_max?: string
   readonly max?: number
   readonly used?: number
   readonly retry_after_seconds?: number

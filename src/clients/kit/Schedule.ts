@@ -10,6 +10,8 @@ const tickMillisMin = 1_000
 const waitMillisMin = 5_000
 const retryMillisMin = 10_000
 const retryMillisMax = 3_600_000
+/** The heartbeat before a borrowed seat ends makes it an ordinary one without a gap: the shortest term is a minute. */
+const beforeEndMillis = 30_000
 /** Retries of many machines are spread by this part of their wait. */
 const spread = 0.2
 
@@ -69,7 +71,7 @@ export class Schedule {
     if (answer.outcome === "refused" && answer.refusal.code === "LICENSE_REVOKED") return Number.POSITIVE_INFINITY
     const { checkout, lease } = this.#memory.known
     const seat = lease ?? checkout
-    const most = seat === undefined ? retryMillisMax : Math.max(waitOf({ ...seat }), waitMillisMin)
+    const most = seat === undefined ? retryMillisMax : Math.min(waitOf({ ...seat }), retryMillisMax)
     const backoff = Math.min(retryMillisMin * 2 ** Math.min(this.#failures - 1, 20), most)
     const [random = 0] = this.#platform.randomBytes(1)
     const asked =
@@ -103,6 +105,11 @@ export class Schedule {
 const waitOf = (content: JsonObject): number => {
   const issued = instantOf(content["issued_at"])
   const leaseEnd = instantOf(content["lease_expires_at"])
-  const wait = Number.isNaN(leaseEnd) ? instantOf(content["next_check_at"]) - issued : (leaseEnd - issued) / 3
+  const isBorrowed = leaseEnd <= instantOf(content["borrowed_until"])
+  const wait = Number.isNaN(leaseEnd)
+    ? instantOf(content["next_check_at"]) - issued
+    : isBorrowed
+      ? leaseEnd - issued - beforeEndMillis
+      : (leaseEnd - issued) / 3
   return Math.max(Number.isNaN(wait) ? retryMillisMax : wait, waitMillisMin)
 }

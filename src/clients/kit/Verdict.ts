@@ -63,8 +63,8 @@ const seatVerdict = (known: Known, now: number): Verdict => {
   const endsAt = instantOf(seat?.lease_expires_at)
   if (seat === undefined || !(now < endsAt)) return ended(known, "SEAT_ENDED")
   const term = endsAt - instantOf(seat.issued_at)
-  // A heartbeat is due after a third of the term: after two thirds at least one was missed.
-  return living(known, seat, now, endsAt, endsAt - term / 3)
+  // A heartbeat is due after a third of the term: after two thirds at least one was missed. A borrowed seat needs none.
+  return living(known, seat, now, endsAt, Math.max(endsAt - term / 3, finite(instantOf(seat.borrowed_until))))
 }
 
 const deviceVerdict = (known: Known, now: number, toleranceMillis: number): Verdict => {

@@ -128,6 +128,68 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
   )
 })
 
+layer(TestServer.layer, { timeout: 60_000 })("A borrowed seat of the application kit", (it) => {
+  const policy = { ...seats(1), borrow_days_max: 10 }
+
+  it.effect("lasts without a network and without a heartbeat, also over a restart, and not longer", () =>
+    Effect.gen(function* () {
+      const { kit, license, live, machine, pass } = yield* licensed(policy)
+      const until = new Date(machine.now() + 10 * days * 1_000 - 60_000)
+      const taken = yield* done(kit.checkout({ licenseKey: license.license_key, until }))
+      assert.deepInclude(taken, { granted: true, decision: "run", endsAt: until.getTime() })
+      assert.strictEqual(taken.data?.borrowed_until, until.toISOString())
+      machine.isOnline = false
+      kit.start()
+      yield* live(kit, 2 * hours, 600)
+      kit.stop()
+      yield* pass(9 * days)
+      const again = yield* done(machine.open())
+      again.start()
+      yield* done(again.wake())
+      assert.deepStrictEqual(machine.asked, ["floating/checkout"])
+      expectVerdict(again.verdict, "run LICENSED")
+      yield* pass(days)
+      expectVerdict(again.verdict, "stop SEAT_ENDED")
+      again.stop()
+    })
+  )
+
+  it.effect("becomes an ordinary one at its end without a gap, if the machine is online", () =>
+    Effect.gen(function* () {
+      const { kit, license, live, machine } = yield* licensed(policy)
+      const until = new Date(machine.now() + days * 1_000)
+      yield* done(kit.checkout({ licenseKey: license.license_key, until }))
+      kit.start()
+      machine.verdicts.length = 0
+      yield* live(kit, days - hours, hours)
+      assert.deepStrictEqual(machine.asked, ["floating/checkout"])
+      yield* live(kit, hours + 60 * minutes, 15)
+      assert.deepStrictEqual(machine.verdicts, [])
+      assert.deepStrictEqual(
+        machine.asked.slice(1),
+        Array.from({ length: 7 }, () => "floating/heartbeat")
+      )
+      kit.stop()
+    })
+  )
+
+  it.effect("can be given back early, and tells how long it may last", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine, machineOf } = yield* licensed(policy)
+      yield* done(kit.checkout(license.license_key))
+      const late = new Date(machine.now() + 11 * days * 1_000)
+      const refused = yield* done(kit.checkout({ until: late }))
+      assert.deepInclude(refused, { granted: false, decision: "warn", reason: "BORROW_TOO_LONG" })
+      expectVerdict(kit.verdict, "run LICENSED")
+      const until = new Date(refused.refusal?.until_max ?? "")
+      assert.isTrue((yield* done(kit.checkout({ until }))).granted)
+      assert.isTrue((yield* done(kit.checkin())).granted)
+      const other = yield* done(machineOf("other").open())
+      expectVerdict(yield* done(other.checkout(license.license_key)), "run LICENSED")
+    })
+  )
+})
+
 layer(TestServer.layer, { timeout: 60_000 })("An offline envelope of the application kit", (it) => {
   const policy = { offline_grace_days: 7, validation_interval_minutes: 60 }
 

@@ -5,7 +5,9 @@
 import { bindingHashOf } from "../../../src/clients/kit/BindingHash.ts"
 import { Distrusted, type Expected, type Judge, judgeOf, type TrustedKey } from "../../../src/clients/kit/Judge.ts"
 import { licenseKeyOf } from "../../../src/clients/kit/LicenseKeyText.ts"
+import { LicenseKit, memoryStore } from "../../../src/clients/kit/LicenseKit.ts"
 import { openEnvelope } from "../../../src/clients/kit/OfflineEnvelope.ts"
+import type { Binding } from "../../../src/clients/kit/Payloads.ts"
 import { bodyBytesMax, fromBase64, textOf } from "../../../src/clients/kit/ResponseText.ts"
 
 export const vectorFiles = [
@@ -13,6 +15,7 @@ export const vectorFiles = [
   "responses",
   "hostile",
   "offline-envelopes",
+  "air-gap",
   "bindings",
   "license-keys"
 ] as const
@@ -28,6 +31,8 @@ interface Vector {
   readonly license_key: string
   readonly expected?: Given
   readonly request: object
+  readonly binding: Binding
+  readonly product_code: string
   readonly input: string
 }
 
@@ -74,12 +79,20 @@ export const verdictsOf = async (files: VectorFiles): Promise<ReadonlyArray<stri
   await each("hostile responses", hostile["responses"], async ({ body, expected }) =>
     judges.hostile(received(body, "signature"), await expectedOf(hostile, expected))
   )
-  await each("hostile envelopes", hostile["envelopes"], async ({ envelope, expected }) =>
-    judges.hostile(
-      await openEnvelope(hostile.license_key, received(envelope, "envelope")),
-      await expectedOf(hostile, expected)
+  for (const [name, file] of [
+    ["hostile", hostile],
+    ["air-gap", files["air-gap"]]
+  ] as const) {
+    const judge = judgeOf(file.keys)
+    await each(`${name} envelopes`, file["envelopes"], async ({ envelope, expected }) =>
+      judge(await openEnvelope(file.license_key, received(envelope, "envelope")), await expectedOf(file, expected))
     )
-  )
+  }
+  for (const { binding, name, product_code: productCode } of files["air-gap"]["requests"] ?? []) {
+    const options = { baseUrl: "https://licenses.example.com", keys: files["air-gap"].keys, store: memoryStore() }
+    const kit = await LicenseKit.open({ ...options, productCode, binding })
+    lines.push(`air-gap requests: ${name}: ${kit.offlineRequest()}`)
+  }
   for (const { name, request } of bindings["vectors"] ?? []) {
     const { hash, kind } = await bindingHashOf(request)
     lines.push(`bindings: ${name}: ${kind} ${hash}`)

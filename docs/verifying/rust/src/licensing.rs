@@ -212,6 +212,15 @@ pub fn parse_instant(written: &str) -> Option<i64> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + part(20, 23)?)
 }
 
+/// The text of a file or QR code for a machine without a network: the body of POST /api/v1/license/offline, which a
+/// person with the license key sends. `open_offline` opens what comes back.
+pub fn offline_request(binding: &Binding, product_code: &str) -> String {
+    let mut request = binding.request.clone();
+    request.insert("product_code".into(), Json::Text(product_code.into()));
+    request.insert("activate".into(), Json::Bool(true));
+    write_object(&request)
+}
+
 /// Opens an offline envelope, the JSON of {kid, salt, nonce, ciphertext}, and judges what is in it. The license key is
 /// the one as issued: LK-, capitals and dashes.
 pub fn open_offline(

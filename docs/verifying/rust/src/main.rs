@@ -158,10 +158,13 @@ fn check_answers(folder: &str, report: &mut Report) {
         let given = verdict(judge(&file.keys, &joined(&one["body"]), &file.expected(one)));
         report.line("hostile responses", one, given, wanted(one, "rule"));
     }
-    let key = text(&file.members, "license_key");
-    for one in file.list("envelopes") {
-        let given = verdict(open_offline(&file.keys, key, &joined(&one["envelope"]), &file.expected(one)));
-        report.line("hostile envelopes", one, given, wanted(one, "rule"));
+    for name in ["hostile", "air-gap"] {
+        let file = VectorFile::read(folder, name);
+        let key = text(&file.members, "license_key");
+        for one in file.list("envelopes") {
+            let given = verdict(open_offline(&file.keys, key, &joined(&one["envelope"]), &file.expected(one)));
+            report.line(&format!("{name} envelopes"), one, given, wanted(one, "rule"));
+        }
     }
     let file = VectorFile::read(folder, "offline-envelopes");
     for (group, wanted) in [("valid", "believe"), ("invalid", "envelope")] {
@@ -174,17 +177,23 @@ fn check_answers(folder: &str, report: &mut Report) {
     }
 }
 
+fn binding_of(request: &Members) -> Binding {
+    if request.contains_key("fingerprint") {
+        return Binding::hardware(text(request, "fingerprint"));
+    }
+    let names = request.keys().filter(|name| *name != "is_container");
+    Binding::container(&names.map(|name| (name.as_str(), text(request, name))).collect::<Vec<_>>())
+}
+
 fn check_others(folder: &str, report: &mut Report) {
     for one in VectorFile::read(folder, "bindings").list("vectors") {
-        let request = object(&one["request"]);
-        let binding = if text(one, "kind") == "hardware" {
-            Binding::hardware(text(request, "fingerprint"))
-        } else {
-            let names = request.keys().filter(|name| *name != "is_container");
-            Binding::container(&names.map(|name| (name.as_str(), text(request, name))).collect::<Vec<_>>())
-        };
+        let binding = binding_of(object(&one["request"]));
         let given = format!("{} {}", binding.kind, binding.hash());
         report.line("bindings", one, &given, &format!("{} {}", text(one, "kind"), text(one, "hash")));
+    }
+    for one in VectorFile::read(folder, "air-gap").list("requests") {
+        let given = offline_request(&binding_of(object(&one["binding"])), text(one, "product_code"));
+        report.line("air-gap requests", one, &given, text(one, "request"));
     }
     for one in VectorFile::read(folder, "webhooks").list("vectors") {
         let secrets: Vec<&str> = array(&one["secrets"])
