@@ -2,12 +2,12 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { AuditSearch } from "./audit/AuditSearch.ts"
+import { IssueSearch } from "./batch/IssueSearch.ts"
 import { BulkSearch } from "./bulk/BulkSearch.ts"
 import { OrderSearch, PeriodSearch, SubscriptionSearch } from "./commerce/PurchaseSearch.ts"
 import { CustomerPageSearch, CustomerSearch } from "./customers/CustomerSearch.ts"
 import { DeviceSearch } from "./devices/DeviceSearch.ts"
 import { FeedSearch } from "./feeds/FeedSearch.ts"
-import { IssueSearch } from "./licenses/IssueSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
 import { OverviewSearch } from "./reports/OverviewSearch.ts"
@@ -54,6 +54,7 @@ const license = createRoute({
 const batch = createRoute({
   ...at,
   path: "/licenses/batch",
+  validateSearch: searchOf(IssueSearch),
   component: lazyRouteComponent(() => import("./batch/IssueBatch.tsx"), "IssueBatch")
 })
 const bulkJobs = createRoute({

@@ -1,10 +1,6 @@
 /** The settings of the customer's page. */
 import { ratesDefault } from "./Defaults.ts"
-import { type Decode, flag, optional, rate, setting, text } from "./Setting.ts"
-
-const titleLengthMax = 100
-
-const title: Decode<string> = (value) => (value.length <= titleLengthMax ? value : undefined)
+import { type Decode, flag, optional, pageTitle, rate, setting, text } from "./Setting.ts"
 
 const color: Decode<string> = (value) => (/^#[0-9a-f]{6}$/i.test(value) ? value.toLowerCase() : undefined)
 
@@ -19,7 +15,7 @@ export const portalSettings = {
   /** Whether the customer's page is served at /portal. */
   portal: setting<boolean>("LICENSING_PORTAL", "true or false", false, flag),
   /** The page's heading; unset: "Your licenses" in the reader's language. */
-  portalTitle: optional("LICENSING_PORTAL_TITLE", `a text of at most ${titleLengthMax} characters`, title),
+  portalTitle: pageTitle("LICENSING_PORTAL_TITLE"),
   /** The image beside the heading; unset: none. */
   portalLogo: optional("LICENSING_PORTAL_LOGO", "the path of an image: .svg, .png, .webp or .jpg", text),
   /** The color of buttons and links; unset: the console's. */

@@ -35,6 +35,14 @@ export const setting = <A>(
 export const optional = <A extends {}>(name: string, expected: string, decode: Decode<A>) =>
   setting<A | undefined>(name, expected, undefined, decode as never)
 
+const titleLengthMax = 100
+
+/** The vendor's name for a web page. */
+export const pageTitle = (name: string) =>
+  optional<string>(name, `a text of at most ${titleLengthMax} characters`, (value) =>
+    value.length <= titleLengthMax ? value : undefined
+  )
+
 /** Defines an optional setting whose value nothing prints. */
 export const optionalSecret = (name: string, expected: string, isValid: (value: string) => boolean) =>
   optional(name, expected, (value) => (isValid(value) ? Redacted.make(value) : undefined))

@@ -9,21 +9,36 @@ import { takeFocus } from "../look/Focus.ts"
 import { useUnkept } from "../once/Unkept.ts"
 import { Heading, Table } from "../parts/Show.tsx"
 
-type Licenses = Success<"createLicenseBatch">["licenses"]
+export interface IssuedBatch {
+  readonly licenses: Success<"createLicenseBatch">["licenses"]
+  /** Names, for people who get the file. */
+  readonly product: string
+  readonly policy: string
+  readonly name?: string
+}
 
-const fileOf = (licenses: Licenses): ReadonlyArray<string> => [
-  csvLine(["id", "license_key", "customer_name", "customer_email"]),
-  ...licenses.map(({ license: { customer_email, customer_name, id }, license_key }) =>
-    csvLine([id, license_key, customer_name, customer_email])
-  )
+const header = ["id", "license_key", "customer_name", "customer_email", "product", "policy", "expires_at"]
+
+const fileOf = ({ licenses, name, policy, product }: IssuedBatch): ReadonlyArray<string> => [
+  csvLine([...header, ...(name === undefined ? [] : ["batch"])]),
+  ...licenses.map(({ license: { customer_email, customer_name, expires_at, id }, license_key }) => {
+    const expiry = expires_at === undefined ? undefined : new Date(expires_at).toISOString()
+    const cells = [id, license_key, customer_name, customer_email, product, policy, expiry]
+    return csvLine([...cells, ...(name === undefined ? [] : [name])])
+  })
 ]
 
-export const BatchKeys = ({ of: licenses }: { readonly of: Licenses }) => {
+/** A name of a batch in a file's name. */
+const fileNameOf = (name: string | undefined): string =>
+  name === undefined ? "license-keys.csv" : `license-keys-${name.replaceAll(/[^\p{L}\p{N}.-]+/gu, "-")}.csv`
+
+export const BatchKeys = ({ of: issued }: { readonly of: IssuedBatch }) => {
+  const { licenses, name } = issued
   const [isKept, setKept] = useState(false)
   const [isCopied, setCopied] = useState(false)
   useUnkept("the keys", !isKept)
   const saveAll = () => {
-    save("license-keys.csv", fileOf(licenses))
+    save(fileNameOf(name), fileOf(issued))
     setKept(true)
   }
   const copyAll = () => {
@@ -43,7 +58,7 @@ export const BatchKeys = ({ of: licenses }: { readonly of: Licenses }) => {
           Save as CSV
         </button>
         {isKept && (
-          <Link to="/licenses" className="button">
+          <Link to="/licenses" search={name === undefined ? {} : { batch: name }} className="button">
             Done
           </Link>
         )}

@@ -7,13 +7,31 @@ import { tell } from "../service/Failures.ts"
 type Creation = typeof LicenseCreate.Type
 export type Licenses = ReadonlyArray<Creation>
 
+/** The member of a license's metadata that names its batch. */
+export const batchKey = "batch"
+
 /** What all licenses of the batch have in common. */
-type Common = Pick<Creation, "policy_id" | "starts_at" | "expires_at" | "max_floating_users" | "max_activations">
+type Common = Pick<
+  Creation,
+  | "policy_id"
+  | "customer_id"
+  | "order_id"
+  | "subscription_id"
+  | "starts_at"
+  | "expires_at"
+  | "max_floating_users"
+  | "max_activations"
+  | "metadata"
+  | "send_key"
+>
 
 export interface Batch extends Common {
   readonly count?: number
   /** A customer in each line. */
   readonly customers?: ReadonlyArray<string>
+  /** Its name, by which its licenses are found. */
+  readonly name?: string
+  readonly feature_ids?: ReadonlyArray<string>
 }
 
 const licensesMax = 1_000
@@ -58,7 +76,12 @@ const ownerOf = (line: string): Pick<Creation, "customer_name" | "customer_email
 
 /** The licenses, or what is wrong with the form. */
 export const licensesIn = (product_id: string, batch: Batch): Licenses | Refusal<"VALIDATION_ERROR"> => {
-  const { count, customers = [], ...common } = batch
+  const { count, customers = [], feature_ids = [], name, ...given } = batch
+  const common = {
+    ...given,
+    ...(name === undefined ? {} : { metadata: { ...given.metadata, [batchKey]: name } }),
+    ...(feature_ids.length === 0 ? {} : { features: feature_ids.map((feature_id) => ({ feature_id })) })
+  }
   const wanted = customers.length > 0 ? customers.length : count
   if (wanted === undefined)
     return refuse(
@@ -82,9 +105,9 @@ export const faultOfBatch = (cause: Cause.Cause<unknown>): Refusal<"VALIDATION_E
     const [, index, field = ""] = /licenses(?:\.|\[)(\d+)(?:\]|\.)?\.?(\w*)/.exec(path) ?? []
     if (index === undefined) continue
     const line = `Line ${Number(index) + 1}: ${message}`
-    return listed.has(field)
-      ? refuse("VALIDATION_ERROR", line, "customers")
-      : refuse("VALIDATION_ERROR", message, field)
+    if (listed.has(field)) return refuse("VALIDATION_ERROR", line, "customers")
+    if (field === "features") return refuse("VALIDATION_ERROR", message, "feature_ids")
+    return refuse("VALIDATION_ERROR", field === "send_key" ? line : message, field)
   }
   return undefined
 }

@@ -1,36 +1,85 @@
 /** Issuing many licenses at once: all, or none if one of them is refused. */
+import { getRouteApi } from "@tanstack/react-router"
 import { Cause, Exit } from "effect"
 import { useRef, useState } from "react"
 import { statuses } from "../../../contract/api/ErrorCode.ts"
 import { isRefusal } from "../../../contract/api/Failure.ts"
 import type { Success } from "../../client/Client.ts"
-import { type FieldsOf, firstDay, lastDay, lines, number } from "../parts/Fields.tsx"
+import { checks, type FieldsOf, firstDay, flag, lastDay, lines, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { listField } from "../parts/ListFields.tsx"
+import { listField, withListNote } from "../parts/ListFields.tsx"
+import { metadata } from "../parts/Metadata.tsx"
 import { OneProduct } from "../parts/OneProduct.tsx"
+import { customer, order } from "../parts/Pickers.tsx"
 import { Heading } from "../parts/Show.tsx"
-import { changeOnce, freshKey, useAsk } from "../service/Hooks.ts"
-import { BatchKeys } from "./BatchKeys.tsx"
+import { sendsMail } from "../service/Address.ts"
+import { type Asked, changeOnce, freshKey, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { BatchKeys, type IssuedBatch } from "./BatchKeys.tsx"
 import { type Batch, faultOfBatch, type Licenses, licensesIn, linesOf } from "./BatchLines.ts"
+import type { IssueSearch } from "./IssueSearch.ts"
 
 type Issued = Success<"createLicenseBatch">
 
+const route = getRouteApi("/licenses/batch")
+
 export const IssueBatch = () => {
-  const [issued, setIssued] = useState<Issued>()
-  if (issued !== undefined) return <BatchKeys of={issued.licenses} />
+  const [issued, setIssued] = useState<IssuedBatch>()
+  const { product_id, ...links }: IssueSearch = route.useSearch()
+  if (issued !== undefined) return <BatchKeys of={issued} />
   return (
     <>
       <Heading title="Issue a batch" />
       <p className="quiet">All licenses are issued, or none if one of them is refused.</p>
-      <OneProduct>{(product) => <BatchForm key={product} product={product} done={setIssued} />}</OneProduct>
+      <OneProduct initial={product_id}>
+        {(product) => (
+          <BatchForm
+            key={product}
+            product={product}
+            links={product_id === undefined || product === product_id ? links : {}}
+            done={setIssued}
+          />
+        )}
+      </OneProduct>
     </>
   )
 }
 
-const BatchForm = ({ done, product }: { readonly product: string; readonly done: (issued: Issued) => void }) => {
+interface Props {
+  readonly product: string
+  /** What the licenses are issued for, if the reader comes from there. */
+  readonly links: Partial<Batch>
+  readonly done: (issued: IssuedBatch) => void
+}
+
+const BatchForm = ({ done, links, product }: Props) => {
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   const policies = useAsk("listPolicies", { params: { id: product }, query: { limit: 200, sort: "code" } })
+  const fields = useFields(product, policies)
   const create = useCreateBatch()
-  const fields: FieldsOf<Batch> = {
+  const sent = useRef<Batch>(undefined)
+  const run = (batch: Batch): Promise<Exit.Exit<Issued, unknown>> => {
+    const licenses = licensesIn(product, batch)
+    if (isRefusal(licenses)) return Promise.resolve(Exit.fail(licenses))
+    sent.current = batch
+    return create(licenses)
+  }
+  const nameIn = (records: { readonly items: ReadonlyArray<{ id: string; name: string }> } | undefined, id = "") =>
+    records?.items.find((each) => each.id === id)?.name ?? id
+  const finish = ({ licenses }: Issued) =>
+    done({
+      licenses,
+      product: nameIn(lastOf(products), product),
+      policy: nameIn(lastOf(policies), sent.current?.policy_id),
+      ...(sent.current?.name === undefined ? {} : { name: sent.current.name })
+    })
+  return <Form<Batch, Issued> fields={fields} initial={links} send="Issue the batch" run={run} done={finish} />
+}
+
+const useFields = (product: string, policies: Asked<"listPolicies">): FieldsOf<Batch> => {
+  const may = useMay()
+  const features = useAsk("listFeatures", { params: { id: product }, query: { limit: 200, sort: "code" } })
+  const choices = lastOf(features)?.items ?? []
+  return {
     policy_id: listField("Policy", policies, {
       required: true,
       empty: "The product has no policy yet: create one first."
@@ -42,16 +91,19 @@ const BatchForm = ({ done, product }: { readonly product: string; readonly done:
       read: linesOf
     },
     count: number("Number of licenses", { hint: "Without customers: 1 to 1,000." }),
+    name: text("Name of the batch", { hint: "The list of licenses finds them by it. Its place is the metadata." }),
+    ...(may("license:read") ? { customer_id: customer("Sold to") } : {}),
+    order_id: order("Order", product),
     starts_at: firstDay("Starts on", { hint: "Empty: at once." }),
     expires_at: lastDay("Expires at the end of", { hint: "Empty: as the policy says." }),
     max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
-    max_activations: number("Devices", { hint: "Empty: as the policy says." })
+    max_activations: number("Devices", { hint: "Empty: as the policy says." }),
+    ...(choices.length > 0
+      ? { feature_ids: withListNote(checks("Features besides those of the policy", choices), features) }
+      : {}),
+    ...(sendsMail ? { send_key: flag("Mail each key to its customer") } : {}),
+    metadata: metadata()
   }
-  const run = (batch: Batch): Promise<Exit.Exit<Issued, unknown>> => {
-    const licenses = licensesIn(product, batch)
-    return isRefusal(licenses) ? Promise.resolve(Exit.fail(licenses)) : create(licenses)
-  }
-  return <Form<Batch, Issued> fields={fields} send="Issue the batch" run={run} done={done} />
 }
 
 /** If no answer came, the same batch is sent under the same key again: it is not issued twice. */

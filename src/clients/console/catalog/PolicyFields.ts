@@ -1,6 +1,6 @@
 /** The fields of a policy, new or not. */
 import { LicenseType } from "../../../vendor/policies/Policy.ts"
-import { choice, choicesOf, type FieldsOf, flag, number, numbers, text } from "../parts/Fields.tsx"
+import { choice, choicesOf, type FieldsOf, flag, lines, number, numbers, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import type { Payload } from "../service/Service.ts"
 
@@ -33,6 +33,8 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   hold_offline_slots: flag("A device that leaves keeps its slot until its offline use ends"),
   self_deactivations_per_month: number("Devices that customers may remove in 30 days", { hint: "0 is none." }),
   show_licensee: flag("Applications see the customer’s name"),
+  show_metadata: lines("Metadata that applications see", { hint: "A name in each line, at most 16." }),
+  public_trial: flag("Applications may start trials without a key"),
   allow_vm: flag("Virtual machines are allowed"),
   allow_container: flag("Containers are allowed"),
   allow_transfer: flag("Licenses may be transferred"),

@@ -1,15 +1,11 @@
 /** One policy, with the features that its licenses get. */
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
-import { Exit } from "effect"
-import { refuse } from "../../../contract/api/Failure.ts"
 import type { Policy } from "../../../vendor/policies/Policy.ts"
-import type { PolicyFeature } from "../../../vendor/policies/PolicyFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { type FieldsOf, flag, number } from "../parts/Fields.tsx"
 import { countOf, daysOf, limitOf, minutesInWords, wordsOf } from "../parts/Format.ts"
-import { listField } from "../parts/ListFields.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
-import { Facts, Heading, Loaded, Section, Status, Table } from "../parts/Show.tsx"
+import { Facts, Heading, Loaded } from "../parts/Show.tsx"
+import { PolicyFeatures } from "../quotas/PolicyFeatures.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import { policyFields } from "./PolicyFields.ts"
@@ -32,7 +28,7 @@ const Screen = ({ policy }: Props) => {
     <>
       <Heading title={policy.name}>{may("product:write") && <Actions policy={policy} />}</Heading>
       <About policy={policy} />
-      <Features policy={policy} />
+      <PolicyFeatures policy={policy} />
       <Metadata of={policy.metadata} />
     </>
   )
@@ -60,7 +56,7 @@ const About = ({ policy }: Props) => (
       ["Devices", limitOf(policy.max_activations)],
       ["Floating seats", policy.max_floating_users ? countOf(policy.max_floating_users) : "off"],
       ["Term", policy.duration_days === undefined ? "given to each license" : daysOf(policy.duration_days)],
-      ["Reminders", policy.reminder_days.length === 0 ? "none" : `${policy.reminder_days.join(", ")} days before`],
+      ["Reminders", remindersOf(policy)],
       ["Grace", daysOf(policy.grace_period_days)],
       ["Validation", `every ${minutesInWords(policy.validation_interval_minutes)}`],
       ["Heartbeat", policy.require_heartbeat ? "needed" : "not needed"],
@@ -68,11 +64,21 @@ const About = ({ policy }: Props) => (
       ["Virtual machines", answer(policy.allow_vm)],
       ["Containers", answer(policy.allow_container)],
       ["Borrowed seats", policy.borrow_days_max ? `up to ${countOf(policy.borrow_days_max)} days` : "not allowed"],
+      ["Applications see", shownOf(policy)],
       ["Devices removed by customers", `${countOf(policy.self_deactivations_per_month)} in 30 days`],
       ["Transfers", policy.allow_transfer ? limitOf(policy.max_transfers) : "not allowed"]
     ]}
   />
 )
+
+const remindersOf = ({ mail_reminders, reminder_days }: Policy): string => {
+  if (reminder_days.length === 0) return "none"
+  return `${reminder_days.join(", ")} days before${mail_reminders ? ", also by mail" : ""}`
+}
+
+/** What signed responses have besides the entitlement. */
+const shownOf = ({ show_licensee, show_metadata }: Policy): string =>
+  [...(show_licensee ? ["the customer’s name"] : []), ...show_metadata].join(", ") || "nothing more"
 
 type Update = Payload<"updatePolicy">
 
@@ -100,129 +106,3 @@ const Actions = ({ policy }: Props) => {
     </>
   )
 }
-
-type Included = Payload<"setPolicyFeature"> & { readonly feature_id: string }
-
-const includedFields: FieldsOf<Omit<Included, "feature_id">> = {
-  enabled: flag("The feature is on"),
-  max_consumptions: number("Quota", { hint: "Empty is no limit." }),
-  expires_after_days: number("Days until it expires", { hint: "Empty: it does not expire by itself." }),
-  expires_with_license: flag("It ends with the license, and follows its renewals")
-}
-
-const Features = ({ policy }: Props) => {
-  const may = useMay()
-  const included = useAsk("listPolicyFeatures", { params: { id: policy.id }, query: { limit: 200 } })
-  return (
-    <Section
-      id="features"
-      title="Features that its licenses get"
-      actions={may("product:write") && <Include policy={policy} />}
-    >
-      <Loaded of={included}>
-        {({ items }) => (
-          <Table
-            caption="Features that its licenses get"
-            rows={items}
-            keyOf={({ feature_id }) => feature_id}
-            empty="No feature comes with this policy."
-            columns={[
-              { title: "Feature", show: ({ feature_name }) => feature_name },
-              { title: "State", show: ({ enabled }) => <Status of={enabled ? "active" : "off"} /> },
-              {
-                title: "Quota",
-                number: true,
-                show: ({ max_consumptions }) =>
-                  max_consumptions === undefined ? "no limit" : countOf(max_consumptions)
-              },
-              {
-                title: "Expires",
-                show: expiryOf
-              },
-              {
-                title: "Actions",
-                quiet: true,
-                number: true,
-                show: (feature) => may("product:write") && <IncludedActions feature={feature} />
-              }
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
-  )
-}
-
-const Include = ({ policy }: Props) => {
-  const features = useAsk("listFeatures", { params: { id: policy.product_id }, query: { limit: 200, sort: "code" } })
-  const fields: FieldsOf<Included> = {
-    feature_id: listField("Feature", features, {
-      required: true,
-      empty: "The product has no feature yet: create one first."
-    }),
-    ...includedFields
-  }
-  return (
-    <Action
-      label="Include a feature"
-      effect="Licenses that are issued under this policy or moved to it get the feature. Existing licenses keep what they have."
-      fields={fields}
-      initial={{ enabled: true }}
-      run={({ feature_id, ...payload }: Included) =>
-        change("setPolicyFeature", { params: { id: policy.id, feature_id }, payload })
-      }
-    />
-  )
-}
-
-const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
-  const { feature_id, feature_name, policy_id } = feature
-  const params = { id: policy_id, feature_id }
-  const reread = (): Promise<Exit.Exit<PolicyFeature, unknown>> =>
-    run("listPolicyFeatures", { params: { id: policy_id }, query: { limit: 200 } }).then((exit) => {
-      if (Exit.isFailure(exit)) return Exit.failCause(exit.cause)
-      const current = exit.value.items.find((each) => each.feature_id === feature_id)
-      return current === undefined ? Exit.fail(removed) : Exit.succeed(current)
-    })
-  return (
-    <div className="row end">
-      <Action
-        label="Edit"
-        name={`Edit ${feature_name}`}
-        title={`Edit ${feature_name}`}
-        effect="It holds for licenses that are issued from now on."
-        fields={includedFields}
-        edited={{ record: feature, reread }}
-        run={(payload: Omit<Included, "feature_id">, read: object = feature) =>
-          change("setPolicyFeature", { params, payload: whole(read as PolicyFeature, payload) })
-        }
-      />
-      <Action
-        label="Remove"
-        name={`Remove ${feature_name}`}
-        effect={`New licenses of this policy do not get ${feature_name}. Existing licenses keep it.`}
-        danger
-        run={() => change("removePolicyFeature", { params })}
-      />
-    </div>
-  )
-}
-
-const expiryOf = ({ expires_after_days, expires_with_license }: PolicyFeature) => {
-  if (expires_with_license === true) return "with the license"
-  return expires_after_days === undefined ? "never" : `after ${daysOf(expires_after_days)}`
-}
-
-const removed = refuse("NOT_FOUND", "Somebody has removed the feature from the policy: include it again.")
-
-/** The operation replaces all fields: others are sent as they were read last, and emptied ones are left out. */
-const whole = (
-  { enabled, expires_after_days, expires_with_license, max_consumptions, metadata }: PolicyFeature,
-  changed: object
-): Payload<"setPolicyFeature"> =>
-  Object.fromEntries(
-    Object.entries({
-      ...{ enabled, expires_after_days, expires_with_license, max_consumptions, metadata },
-      ...changed
-    }).filter(([, value]) => value !== undefined && value !== null)
-  )

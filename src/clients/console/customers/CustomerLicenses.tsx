@@ -3,13 +3,15 @@ import { Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { LicensePages } from "../licenses/LicensePages.tsx"
+import { Menu } from "../parts/Menu.tsx"
 import { usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { useAsk, useMay } from "../service/Hooks.ts"
 
 const expand = ["product", "policy"] as const
 
 export const LinkedLicenses = ({ id }: { readonly id: string }) => {
+  const may = useMay()
   const { query, ...pages } = usePages()
   const page = useAsk("listLicenses", { query: { customer_id: id, expand, ...query } })
   return (
@@ -17,9 +19,21 @@ export const LinkedLicenses = ({ id }: { readonly id: string }) => {
       id="licenses"
       title="Licenses"
       actions={
-        <Link to="/licenses" search={{ customer_id: id }}>
-          All in the list
-        </Link>
+        <>
+          <Link to="/licenses" search={{ customer_id: id }}>
+            All in the list
+          </Link>
+          {may("license:write") && may("product:read") && (
+            <Menu label="Issue">
+              <Link to="/licenses/new" search={{ customer_id: id }}>
+                Issue a license
+              </Link>
+              <Link to="/licenses/batch" search={{ customer_id: id }}>
+                Issue a batch
+              </Link>
+            </Menu>
+          )}
+        </>
       }
     >
       <LicensePages of={page} pages={pages} empty="No license belongs to this customer." />

@@ -2,6 +2,7 @@
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
+import type { IssueSearch } from "../batch/IssueSearch.ts"
 import { Secret } from "../once/Secret.tsx"
 import { email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
@@ -10,9 +11,9 @@ import { metadata } from "../parts/Metadata.tsx"
 import { OneProduct } from "../parts/OneProduct.tsx"
 import { customer, order, subscription } from "../parts/Pickers.tsx"
 import { Heading } from "../parts/Show.tsx"
+import { sendsMail } from "../service/Address.ts"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
-import type { IssueSearch } from "./IssueSearch.ts"
 
 const route = getRouteApi("/licenses/new")
 
@@ -68,7 +69,7 @@ const IssueForm = (props: {
     license_key: text("Key, if the license has one already", {
       hint: "8 to 255 letters, digits and signs without spaces. Empty: a new key is made."
     }),
-    send_key: flag("Mail the key to the customer"),
+    ...(sendsMail ? { send_key: flag("Mail the key to the customer") } : {}),
     metadata: metadata()
   }
   return (

@@ -9,6 +9,7 @@ import { Action } from "../parts/Dialog.tsx"
 import { email, type FieldsOf, flag, lastDay, number, text } from "../parts/Fields.tsx"
 import { Time } from "../parts/Show.tsx"
 import { undoOfEdit } from "../parts/Undo.ts"
+import { sendsMail } from "../service/Address.ts"
 import { change, run, useAsk } from "../service/Hooks.ts"
 import { now, type Payload } from "../service/Service.ts"
 import { termField } from "./Term.tsx"
@@ -169,7 +170,7 @@ export const RotateKey = ({ license: { id } }: Props) => (
 
 type Rotation = Payload<"rotateLicenseKey">
 
-const rotation: FieldsOf<Rotation> = { send_key: flag("Mail the new key to the customer") }
+const rotation: FieldsOf<Rotation> = sendsMail ? { send_key: flag("Mail the new key to the customer") } : {}
 
 type Transfer = Payload<"transferLicense">
 

@@ -1,19 +1,20 @@
 /** One license: what it is, what it allows, who uses it, what happened to it, and what can be done. */
-import { getRouteApi } from "@tanstack/react-router"
+import { getRouteApi, Link } from "@tanstack/react-router"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import { batchKey } from "../batch/BatchLines.ts"
 import { licenseName } from "../batch/LicenseName.ts"
 import { LicenseValues } from "../customFields/Values.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Metadata } from "../parts/Metadata.tsx"
 import { CustomerName, OrderName, PolicyName, ProductName, SubscriptionName } from "../parts/Names.tsx"
 import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
+import { Features } from "../quotas/LicenseFeatures.tsx"
 import { RefundOf } from "../refunds/Refund.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
 import { Devices } from "./Devices.tsx"
 import { Diagnosis } from "./Diagnosis.tsx"
-import { Features } from "./Features.tsx"
 import { Extend, RenewMaintenance, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
 import { ApplyPolicy, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
 import { Limits } from "./Limits.tsx"
@@ -120,6 +121,7 @@ const OrderOf = ({ id }: { readonly id: string }) => (
 
 const About = ({ license, mayChange }: { readonly license: License; readonly mayChange: boolean }) => {
   const may = useMay()
+  const batch = license.metadata[batchKey]
   return (
     <Section id="about" title="About" actions={mayChange && <ChangePolicy license={license} />}>
       <Facts
@@ -139,6 +141,16 @@ const About = ({ license, mayChange }: { readonly license: License; readonly may
                 ...(license.subscription_id === undefined
                   ? []
                   : ([["Subscription", <SubscriptionName key="sub" id={license.subscription_id} />]] as const))
+              ] as const)
+            : []),
+          ...(typeof batch === "string"
+            ? ([
+                [
+                  "Batch",
+                  <Link key="batch" to="/licenses" search={{ batch }}>
+                    {batch}
+                  </Link>
+                ]
               ] as const)
             : []),
           ["Expires", <Time key="expires" at={license.expires_at} none="never" />],

@@ -1,6 +1,7 @@
 /** What the address of the license list names. */
 import { Schema } from "effect"
 import { LicenseStatus } from "../../../licensing/model/License.ts"
+import { batchKey } from "../batch/BatchLines.ts"
 import { Period, periodOf } from "./Periods.ts"
 
 const text = Schema.optionalKey(Schema.String)
@@ -10,6 +11,7 @@ export const LicenseSearch = Schema.Struct({
   product_id: text,
   policy_id: text,
   customer_id: text,
+  batch: text,
   status: Schema.optionalKey(LicenseStatus),
   expires: Schema.optionalKey(Period),
   sort: Schema.optionalKey(Schema.Literals(["created_at", "-created_at", "expires_at", "-expires_at"])),
@@ -18,7 +20,8 @@ export const LicenseSearch = Schema.Struct({
 export type LicenseSearch = typeof LicenseSearch.Type
 
 /** The filters and the sort as the API takes them. */
-export const filtersOf = ({ cursor: _, expires, ...filters }: LicenseSearch) => ({
+export const filtersOf = ({ batch, cursor: _, expires, ...filters }: LicenseSearch) => ({
   ...filters,
+  ...(batch === undefined ? {} : { [`metadata[${batchKey}]` as const]: batch }),
   ...(expires === undefined ? {} : periodOf(expires))
 })

@@ -93,6 +93,7 @@ const cleared = {
   customer_id: undefined,
   status: undefined,
   expires: undefined,
+  batch: undefined,
   cursor: undefined
 }
 
@@ -111,7 +112,10 @@ const Filters = ({ search }: { readonly search: LicenseSearch }) => {
       {may("product:read") && <ProductFilter value={search.product_id} cleared={{ policy_id: undefined }} />}
       <Filter label="Status" value={search.status} choices={statuses} onChange={(status) => narrow({ status })} />
       <Filter label="Expires" value={search.expires} choices={periods} onChange={(expires) => narrow({ expires })} />
-      {(search.q ?? search.product_id ?? search.status ?? search.expires) !== undefined && <ClearFilters />}
+      <TextFilter label="Batch" value={search.batch} onChange={(batch) => narrow({ batch })} />
+      {(search.q ?? search.batch ?? search.product_id ?? search.status ?? search.expires) !== undefined && (
+        <ClearFilters />
+      )}
     </search>
   )
 }

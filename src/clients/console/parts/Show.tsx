@@ -4,6 +4,7 @@ import { Cause, Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type PointerEvent, type ReactNode, useEffect } from "react"
 import type { IconName } from "../look/Icon.tsx"
+import { title } from "../service/Address.ts"
 import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
 import { causeOf, refresh } from "../service/Hooks.ts"
 import { rememberRecord } from "../service/Recent.ts"
@@ -25,7 +26,7 @@ export const Heading = (props: {
 }) => {
   const path = useRouterState({ select: ({ location }) => location.pathname })
   useEffect(() => {
-    document.title = `${props.title} · Licensing`
+    document.title = `${props.title} · ${title}`
     rememberRecord({ path, title: props.title })
   }, [props.title, path])
   return (

@@ -3,7 +3,6 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { filterFields, UsageAction } from "../../../insight/reports/model/Filter.ts"
 import type { UsageLedgerRow } from "../../../insight/reports/model/Report.ts"
-import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { changed, Filter, useNarrow } from "../parts/List.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
@@ -15,14 +14,52 @@ import { UsageFilters } from "./UsageFilters.tsx"
 import { type LedgerSearch, scopeOf } from "./UsageSearch.ts"
 
 const route = getRouteApi("/reports/ledger")
-const actions = choicesOf(UsageAction.literals)
+
+const words = {
+  consume: "Used",
+  reverse: "Taken back",
+  reset: "Reset by hand",
+  period_reset: "New period",
+  top_up: "Credits added",
+  set_limit: "Quota changed"
+} as const satisfies Readonly<Record<typeof UsageAction.Type, string>>
+
+const actions = UsageAction.literals.map((id) => ({ id, name: words[id] }))
 const encode = Schema.encodeSync(Schema.Struct(filterFields["usage-ledger"]))
+
+const signed = (count: number) => `${count > 0 ? "+" : ""}${countOf(count)}`
+
+/** What a change did to bought credits and overage. */
+const besideOf = ({ credits, overage }: UsageLedgerRow): string =>
+  [
+    credits === undefined ? "" : `${signed(credits)} extra credits`,
+    overage === undefined ? "" : `${signed(overage)} overage`
+  ]
+    .filter(Boolean)
+    .join(", ")
 
 const columns: ReadonlyArray<Column<UsageLedgerRow>> = [
   { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
-  { title: "What", show: ({ action }) => wordsOf(action) },
+  {
+    title: "What",
+    show: ({ action, reverses }) => (
+      <>
+        {words[action]}
+        {reverses !== undefined && <small>{reverses}</small>}
+      </>
+    )
+  },
   { title: "Feature", show: ({ feature_code }) => <code>{feature_code ?? "deleted"}</code> },
-  { title: "Amount", number: true, show: ({ amount }) => countOf(amount) },
+  {
+    title: "Amount",
+    number: true,
+    show: (row) => (
+      <>
+        {countOf(row.amount)}
+        {(row.credits ?? row.overage) !== undefined && <small>{besideOf(row)}</small>}
+      </>
+    )
+  },
   {
     title: "Balance",
     number: true,

@@ -2,10 +2,19 @@
  * Where the console is. The service writes its path into the page, because a balancer may offer the service below any path. It also
  * takes what the sign-in's provider added to the address out of it, before anything else reads the address.
  */
-const page = document.querySelector<HTMLMetaElement>("meta[name=console]")
+const factOf = (name: string) => document.querySelector<HTMLMetaElement>(`meta[name=${name}]`)?.content || undefined
 
 /** The console's path, as `/console` or `/licensing/console`. */
-export const home = page?.content ?? "/console"
+export const home = factOf("console") ?? "/console"
+
+/** The vendor's name for the console. */
+export const ownTitle = factOf("console-title")
+
+/** What the frame and the titles of pages say. */
+export const title = ownTitle ?? "Licensing"
+
+/** Whether the service sends mail. */
+export const sendsMail = factOf("console-mail") === "true"
 
 /** The address of the service. */
 export const service = `${location.origin}${home.replace(/\/console$/, "")}`

@@ -8,6 +8,7 @@ import { unlessUnkept } from "../once/Unkept.ts"
 import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { SearchBox } from "../search/SearchBox.tsx"
+import { title } from "../service/Address.ts"
 import { askAgain, causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { usePolling } from "../service/Polling.ts"
 import { leave } from "../service/Service.ts"
@@ -58,7 +59,7 @@ const Bar = () => {
       </button>
       <Link to="/" className="brand" activeOptions={{ exact: true }}>
         <Mark />
-        Licensing
+        <span className="name">{title}</span>
       </Link>
       {may("license:read") && <SearchBox />}
     </header>

@@ -4,7 +4,7 @@ import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "rea
 import type { SignInWays } from "../../../access/oidc/SignInProvider.ts"
 import { Mark } from "../look/Icon.tsx"
 import { FieldView } from "../parts/Fields.tsx"
-import { takeResponse } from "../service/Address.ts"
+import { ownTitle, takeResponse, title } from "../service/Address.ts"
 import { inWords, tell } from "../service/Failures.ts"
 import { useBusy, useSession } from "../service/Hooks.ts"
 import { begin, finish, NotSignedIn, reachable, ways } from "../service/Provider.ts"
@@ -20,7 +20,7 @@ export const SignIn = () => {
   const [fault, setFault] = useState<string>()
   const [returned] = useState(takeResponse)
   useEffect(() => {
-    document.title = "Sign in · Licensing"
+    document.title = `Sign in · ${title}`
     void perform(returned === undefined ? Effect.void : finishing(returned)).then((exit) => {
       if (Exit.isFailure(exit)) setFault(sentenceOf(exit.cause))
       return perform(ways).then((found) => setKnown(Exit.isSuccess(found) ? found.value : {}))
@@ -29,7 +29,7 @@ export const SignIn = () => {
   return (
     <main className="sign-in">
       <Mark />
-      <h1>Licensing console</h1>
+      <h1>{ownTitle ?? "Licensing console"}</h1>
       {reason !== undefined && fault === undefined && (
         <p role="alert" className="failed">
           You are signed out. {inWords(reason)}

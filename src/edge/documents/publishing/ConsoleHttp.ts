@@ -13,9 +13,11 @@ export const ConsoleFolder = Context.Reference<URL>("licensing/edge/documents/pu
 const routes = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const { tokenOrigin, ways } = yield* SignIn
+    const { consoleTitle = "", smtpUrl } = yield* Settings
     const { asset, page } = yield* makePageFiles({
       name: "console",
-      folder: yield* ConsoleFolder
+      folder: yield* ConsoleFolder,
+      facts: { "console-title": consoleTitle, "console-mail": String(smtpUrl !== undefined) }
     })
     const headers = Effect.map(withoutDeadline(tokenOrigin), (origin) =>
       pageHeaders("()", ...(origin === undefined ? [] : [origin]))

@@ -14,6 +14,8 @@ interface WebPage {
   /** As in the paths: `console`. */
   readonly name: string
   readonly folder: URL
+  /** What the page says in elements `<meta name="…" content="" />`. */
+  readonly facts?: { readonly [name: string]: string }
 }
 
 /** The folder of a page: beside the package's JavaScript, or where `npm ci` builds it. */
@@ -47,7 +49,7 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** The routes' handlers: of the page itself, and of an asset by its name. */
-export const makePageFiles = Effect.fnUntraced(function* ({ folder, name }: WebPage) {
+export const makePageFiles = Effect.fnUntraced(function* ({ facts = {}, folder, name }: WebPage) {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Settings>()
   const notBuilt = refuse(
     "NOT_READY",
@@ -55,7 +57,7 @@ export const makePageFiles = Effect.fnUntraced(function* ({ folder, name }: WebP
   )
   const noFile = refuse("NOT_FOUND", "The page has no such file: reload it.")
   // A client that disconnects must not interrupt the reading.
-  const read = yield* readFiles(name, folder).pipe(
+  const read = yield* readFiles(name, folder, facts).pipe(
     Effect.provideContext(services),
     Effect.orElseSucceed(() => undefined),
     Effect.uninterruptible,
@@ -77,7 +79,7 @@ export const makePageFiles = Effect.fnUntraced(function* ({ folder, name }: WebP
   return { page, asset }
 })
 
-const readFiles = Effect.fnUntraced(function* (name: string, url: URL) {
+const readFiles = Effect.fnUntraced(function* (name: string, url: URL, facts: NonNullable<WebPage["facts"]>) {
   const files = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = yield* path.fromFileUrl(url)
@@ -92,8 +94,18 @@ const readFiles = Effect.fnUntraced(function* (name: string, url: URL) {
   return {
     page: yield* compress(
       "text/html; charset=utf-8",
-      new TextEncoder().encode(page.replaceAll(`"/${name}`, `"${prefix}/${name}`))
+      new TextEncoder().encode(withFacts(page.replaceAll(`"/${name}`, `"${prefix}/${name}`), facts))
     ),
     assets: new Map(names.map((file, index) => [file, assets[index]!]))
   }
 })
+
+const withFacts = (page: string, facts: NonNullable<WebPage["facts"]>): string =>
+  Object.entries(facts).reduce(
+    (text, [name, value]) =>
+      text.replace(`<meta name="${name}" content=""`, () => `<meta name="${name}" content="${escaped(value)}"`),
+    page
+  )
+
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;")

@@ -27,7 +27,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
         yield* withPerson(skip, async (person) => {
           await set(10)
           await person.opens(`/policies/${policy.id}`, policy.name)
-          await person.click("Edit Export")
+          await person.pick("Actions for Export", "Edit Export")
           await set(500)
           await person.fill("Days until it expires", "30")
           await person.click("Edit")
@@ -37,7 +37,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
             items.map(({ expires_after_days, max_consumptions }) => [expires_after_days, max_consumptions]),
             [[30, 500]]
           )
-          await person.click("Edit Export")
+          await person.pick("Actions for Export", "Edit Export")
           await Effect.runPromise(remove)
           await person.fill("Days until it expires", "60")
           await person.click("Edit")

@@ -1,18 +1,17 @@
 /** The features of a license and their quotas. */
 import { Exit } from "effect"
-import type { ReactNode } from "react"
 import type { License } from "../../../licensing/model/License.ts"
 import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
-import { Meter } from "../look/Meter.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { type ChangeFieldsOf, type FieldsOf, flag, lastDay, number } from "../parts/Fields.tsx"
-import { countOf } from "../parts/Format.ts"
 import { listField } from "../parts/ListFields.tsx"
 import { Menu } from "../parts/Menu.tsx"
-import { Loaded, Section, Time } from "../parts/Show.tsx"
+import { Loaded, Section } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { allowance } from "./AllowanceFields.ts"
+import { Quota } from "./Quota.tsx"
 
 interface Props {
   readonly license: License
@@ -53,48 +52,6 @@ export const Features = ({ license, mayChange }: Props) => {
   )
 }
 
-const Quota = ({ actions, feature }: { readonly feature: LicenseFeature; readonly actions: ReactNode }) => {
-  const {
-    enabled,
-    expires_at,
-    expires_with_license,
-    feature_name,
-    from_policy,
-    max_consumptions,
-    remaining,
-    total_consumptions
-  } = feature
-  const notes = [from_policy && "from the policy", !enabled && "off"].filter(Boolean).join(" · ")
-  return (
-    <li className={enabled ? "quota" : "quota off"}>
-      <p className="what">
-        <strong>{feature_name}</strong>
-        {notes !== "" && <small>{notes}</small>}
-        {expires_at !== undefined && (
-          <small>
-            until <Time at={expires_at} only="day" />
-            {expires_with_license === true && ", with the license"}
-          </small>
-        )}
-      </p>
-      <p className="used">
-        {max_consumptions === undefined ? (
-          <span className="quiet">
-            {total_consumptions > 0 ? `${countOf(total_consumptions)} used, no limit` : "Included"}
-          </span>
-        ) : (
-          <>
-            <strong>{countOf(total_consumptions)}</strong> of {countOf(max_consumptions)}
-            <span className="quiet"> · {countOf(remaining ?? 0)} left</span>
-          </>
-        )}
-      </p>
-      {actions}
-      {max_consumptions !== undefined && <Meter used={max_consumptions - (remaining ?? 0)} of={max_consumptions} />}
-    </li>
-  )
-}
-
 type Assignment = Payload<"assignLicenseFeature">
 type Usage = Payload<"resetLicenseUsage">
 
@@ -107,7 +64,7 @@ const Assign = ({ license: { id, product_id } }: { readonly license: License }) 
       required: true,
       empty: "The product has no feature yet: create one first."
     }),
-    max_consumptions: number("Quota", { hint: "Empty is no limit." }),
+    ...allowance,
     expires_at: lastDay("Expires at the end of"),
     expires_with_license: withLicense
   }
@@ -129,7 +86,7 @@ const rereadOf = ({ id }: License, { feature_id }: LicenseFeature) =>
 
 const assignment: ChangeFieldsOf<Assignment> = {
   enabled: flag("The feature is on"),
-  max_consumptions: number("Quota", { hint: "Empty is no limit." }),
+  ...allowance,
   expires_at: lastDay("Expires at the end of"),
   expires_with_license: withLicense
 }
@@ -145,7 +102,11 @@ const FeatureActions = ({ feature, license }: { readonly feature: LicenseFeature
         <Action
           label="Add credits"
           name={`Add credits to ${feature_name}`}
-          effect={`The quota of ${feature_name} grows by this much at once.`}
+          effect={
+            feature.reset_period === undefined
+              ? `The quota of ${feature_name} grows by this much at once.`
+              : `${feature_name} gets extra credits. They are used after the quota of a period, and stay when it ends.`
+          }
           fields={credits}
           run={reset}
         />
