@@ -5,6 +5,7 @@ import type { Metadata } from "../../../src/contract/api/Metadata.ts"
 import { type TransferCommand, transfer } from "../../../src/licensing/changes/Transfer.ts"
 import { LicenseTransfer } from "../../../src/licensing/model/License.ts"
 import type { LinkRecord } from "../../../src/licensing/model/LicenseRecords.ts"
+import { borrowedUntil } from "../../../src/licensing/rules/Seats.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/rules/LicenseRules.ts"
 import {
@@ -204,7 +205,8 @@ describe("transfer", () => {
         customer_id: fc.constantFrom("", "cust_old", "cust_new", "cust_bare"),
         customer_email: fc.constantFrom("old@example.com", "new@example.com"),
         customer_name: fc.constantFrom("Old", "New"),
-        reset_devices: fc.boolean()
+        reset_devices: fc.boolean(),
+        release_borrowed: fc.boolean()
       },
       { requiredKeys: [] }
     )
@@ -215,7 +217,9 @@ describe("transfer", () => {
         assert.deepStrictEqual(perform(after, transfer, command, noon).changes, {})
         if (command.reset_devices !== true) return
         assert.strictEqual(after.license.active_device_count, 0)
-        assert.isEmpty(Array.from(viewOf(after).liveLeases))
+        const kept = Array.from(viewOf(after).liveLeases)
+        if (command.release_borrowed === true) assert.isEmpty(kept)
+        for (const lease of kept) assert.isDefined(borrowedUntil(lease, noon))
         for (const { status } of after.devices) assert.include(["reset", "blacklisted"], status)
       })
     )

@@ -26,7 +26,9 @@ const refusalOf = <Command, Reply, C extends Code>(
 const agrees = <Command extends RuntimeCommand, Reply, C extends Code>(
   operation: DiagnoseCommand["operation"],
   rule: Rule<Command, Reply, C>,
-  commands: fc.Arbitrary<Command & { readonly feature_code?: string; readonly amount?: number }>
+  commands: fc.Arbitrary<
+    Command & { readonly feature_code?: string; readonly amount?: number; readonly until?: number | undefined }
+  >
 ) =>
   it(`decides as ${operation} does`, () => {
     fc.assert(
@@ -36,14 +38,15 @@ const agrees = <Command extends RuntimeCommand, Reply, C extends Code>(
         mostly<string | undefined>(undefined, productCode, "other"),
         (rows, any, named) => {
           const command = { ...any, keyHash, productCode: named }
-          const { binding, feature_code, amount = 1 } = command
+          const { binding, feature_code, amount = 1, until } = command
           const question = {
             operation,
             binding,
             product_code: named,
             app_version: binding.app_version,
             feature_code,
-            amount
+            amount,
+            until
           }
           const { changes, reply } = perform(rows, diagnose, question, noon)
           assert.deepStrictEqual(changes, {})
