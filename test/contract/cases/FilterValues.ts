@@ -8,6 +8,7 @@ const eachMax = 20
 
 /** Values of other filters: some match many rows, some few, some none. */
 const texts: { readonly [name: string]: ReadonlyArray<string> } = {
+  bulk_job_id: [idOf("bulk", 1), idOf("bulk", 7), "none"],
   code: ["product-7", "customer-700", "field-70", "policy-2", "feature-2", "none"],
   email: ["maria.berkowman1@example.com", "none"],
   version: ["1.5000", "none"],

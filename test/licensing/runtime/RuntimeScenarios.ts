@@ -34,6 +34,9 @@ const token = { lease_token: "none" }
 const operations = ["floating/heartbeat", "floating/checkin"]
 const export_ = { ...m, feature_code: "exports", event_id: "e1" }
 
+/** A seat of the machine, borrowed for so many days. Scenarios that move the clock come later. */
+const until = (days: number) => ({ ...m, until: new Date(Date.now() + days * day).toISOString() })
+
 /** Every operation refused with the same code, but for deactivate, which only a revoked license refuses. */
 const all = (code: string, deactivated: string | 200): ReadonlyArray<Step> => [
   ...machineOperations.map((operation): Step => [operation, m, operation === "deactivate" ? deactivated : code]),
@@ -86,6 +89,19 @@ const leased = (answers: ReadonlyArray<Answer>) => {
 }
 
 export const runtimeScenarios: { readonly [name: string]: Scenario } = {
+  "borrowed seats": {
+    policy: { max_floating_users: 1, floating_timeout_minutes: 5, borrow_days_max: 2 },
+    steps: [
+      ["floating/checkout", until(-1), "VALIDATION_ERROR"],
+      ["floating/checkout", until(3), "BORROW_TOO_LONG"],
+      ["floating/checkout", until(1), 200],
+      post("suspend"),
+      post("reinstate"),
+      ["floating/checkout", { fingerprint: "another" }, "FLOATING_LIMIT_REACHED"],
+      ["floating/heartbeat", leased, 200],
+      ["floating/checkin", leased, 200]
+    ]
+  },
   "a device, its validations and its offline envelope": {
     steps: [
       ["activate", m, 200],
@@ -137,6 +153,7 @@ export const runtimeScenarios: { readonly [name: string]: Scenario } = {
       ["floating/heartbeat", leased, 200],
       ["floating/checkout", m, 200],
       ["floating/checkout", { fingerprint: "another" }, "FLOATING_LIMIT_REACHED"],
+      ["floating/checkout", until(1), "BORROWING_NOT_ALLOWED"],
       ["floating/heartbeat", token, "LEASE_NOT_FOUND"],
       ["floating/checkin", token, "LEASE_NOT_FOUND"],
       ["floating/checkin", leased, 200],
