@@ -59,7 +59,14 @@ const executed: { readonly [page: string]: { readonly [block: string]: string } 
   },
   "docs/guides/effect-client.md": { "A complete example: ts": packed, "Signed responses: ts": packed },
   "docs/guides/import-csv.md": { "Licenses from a CSV file: sh": guides, "Licenses from a CSV file: csv": guides },
-  "docs/guides/kit.md": { "Use: ts": packed, "Use: ts #2": packed, "Stores: ts": packed },
+  "docs/guides/kit.md": {
+    "Use: ts": packed,
+    "Use: ts #2": packed,
+    "Quotas: ts": packed,
+    "Devices of the license: ts": packed,
+    "Stores: ts": packed,
+    "Offline: ts": packed
+  },
   "docs/guides/personal-data.md": { "Erasing a customer's personal data: sh": guides },
   "docs/guides/stripe.md": { "The program: ts": "test/clients/client/Stripe.slow.test.ts" },
   "docs/verifying/README.md": { "How they are checked: sh": verifiers }

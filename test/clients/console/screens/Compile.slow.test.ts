@@ -42,7 +42,7 @@ const renames: ReadonlyArray<Rename> = [
     file: "licensing/model/LicenseFeature.ts",
     from: "  add_credits: Schema.optionalKey",
     to: "  more_credits: Schema.optionalKey",
-    reported: "licenses/Features.tsx"
+    reported: "quotas/LicenseFeatures.tsx"
   },
   {
     what: "a query parameter",
