@@ -34,6 +34,8 @@ export class RateLimits extends Context.Service<
     readonly portal: Limited
     /** Counts a request of a session of the customer's page. */
     portalSession(id: string): Limited
+    /** Counts a new key that a license's customer asks for, by license: one in a minute, because each is a mail. */
+    portalKey(licenseId: string): Limited
     /** Counts a mail with the key of a trial, by recipient: one in a minute, because anyone can start trials. */
     trialMail(address: string): Limited
     /** Counts a failed credential. Fails if there were too many; otherwise the caller refuses the credential. */
@@ -49,6 +51,7 @@ export class RateLimits extends Context.Service<
       const trial = makeLimit("trial", rateActivation)
       const portal = makeLimit("portal", ratePortal)
       const portalSession = makeLimit("portal-session", ratePortal * portalRequestsPerSignIn)
+      const portalKey = makeLimit("portal-key", 1)
       const trialMail = makeLimit("trial-mail", 1)
       const failures = makeLimit("failures", rateFailures)
       return RateLimits.of({
@@ -61,6 +64,7 @@ export class RateLimits extends Context.Service<
         trial: countWith((request, now) => trial(request, now, networkOf(request.clientAddress))),
         portal: countWith((request, now) => portal(request, now, networkOf(request.clientAddress))),
         portalSession: (id) => countWith((request, now) => portalSession(request, now, id)),
+        portalKey: (licenseId) => countWith((request, now) => portalKey(request, now, licenseId)),
         trialMail: (address) => countWith((request, now) => trialMail(request, now, address.toLowerCase())),
         failure:
           rateFailures === 0
@@ -96,6 +100,7 @@ const counted = {
   trial: "trials",
   portal: "sign-ins",
   "portal-session": "requests",
+  "portal-key": "new keys of this license",
   "trial-mail": "mails to this address",
   failures: "failed credentials"
 }

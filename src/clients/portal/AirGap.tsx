@@ -19,7 +19,7 @@ export const AirGap = ({ id }: { readonly id: string }) => {
   const { leave, licenseKey, rememberKey } = useSession()
   const [request, setRequest] = useState<MachineRequest>()
   const [envelope, setEnvelope] = useState<Envelope>()
-  const { isBusy, refused, run } = useAction(() => leave(true))
+  const { isBusy, refused, run } = useAction(() => leave("ended"))
   const create = (event: FormEvent<HTMLFormElement>) => {
     const license_key = textIn(event, "license_key")
     if (request === undefined) return

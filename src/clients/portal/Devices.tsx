@@ -20,7 +20,7 @@ export const Devices = ({ license, onChanged }: Props) => {
   const { leave } = useSession()
   const [chosen, setChosen] = useState<Device>()
   const [said, setSaid] = useState("")
-  const { isBusy, refused, run } = useAction(() => leave(true))
+  const { isBusy, refused, run } = useAction(() => leave("ended"))
   const limit = limits.max_activations
   const mayDeactivate = limits.self_deactivations_per_month > 0 && status !== "revoked"
   const nameOf = ({ name }: Device) => name ?? texts.unnamedDevice

@@ -79,12 +79,25 @@ export const english = {
   seatUntil: (instant: string) => `Held until ${instant}`,
   borrowedUntil: (instant: string) => `Borrowed until ${instant}`,
 
+  newKey: "License key",
+  newKeyText: "If the key was lost or others know it, get a new one. It is sent to the e-mail address of this license.",
+  newKeyAsk: "Get a new key",
+  newKeyTitle: "Replace the license key?",
+  newKeyWarning:
+    "The present key stops working at once, on all devices. The new one is sent by e-mail; enter it in the application again.",
+  newKeyConfirm: "Replace the key",
+  newKeySent: "The new key is on its way by e-mail.",
+  newKeySignIn: "The new key is on its way by e-mail. Sign in with it.",
+
   features: "What it includes",
   feature: {
     included: "Included",
     used: (used: string, limit: string) => `${used} of ${limit} used`,
     usedUnlimited: (used: string) => `${used} used`,
-    until: (day: string) => `Until ${day}`
+    until: (day: string) => `Until ${day}`,
+    resets: (day: string) => `Starts again on ${day}`,
+    extra: (left: string) => `${left} extra left`,
+    beyond: (amount: string) => `${amount} above the limit`
   },
 
   airGap: "Computer without internet",
@@ -116,6 +129,8 @@ export const english = {
     UNREACHABLE: "There is no connection. Try again in a moment.",
     RATE_LIMITED: (seconds: number) => `Too many attempts. Try again in ${count(seconds, "second", "seconds")}.`,
     ended: "You were signed out. Sign in again.",
+    NOT_READY: "That is not possible at the moment. Try again later.",
+    LICENSE_STATE_CONFLICT: "This is not possible any more. Reload the page.",
     LICENSE_KEY_INVALID: "This key is not valid. Check it for typing errors.",
     VALIDATION_ERROR: "Check what you entered.",
     INVALID_JSON: "This is no request of a computer.",

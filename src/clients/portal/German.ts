@@ -81,12 +81,26 @@ export const german: Texts = {
   seatUntil: (instant) => `Belegt bis ${instant}`,
   borrowedUntil: (instant) => `Ausgeliehen bis ${instant}`,
 
+  newKey: "Lizenzschlüssel",
+  newKeyText:
+    "Ist der Schlüssel verloren, oder kennen ihn andere? Fordern Sie einen neuen an. Er geht an die E-Mail-Adresse dieser Lizenz.",
+  newKeyAsk: "Neuen Schlüssel anfordern",
+  newKeyTitle: "Lizenzschlüssel ersetzen?",
+  newKeyWarning:
+    "Der bisherige Schlüssel gilt sofort nicht mehr, auf keinem Gerät. Der neue kommt per E-Mail; geben Sie ihn in der Anwendung wieder ein.",
+  newKeyConfirm: "Schlüssel ersetzen",
+  newKeySent: "Der neue Schlüssel ist per E-Mail unterwegs.",
+  newKeySignIn: "Der neue Schlüssel ist per E-Mail unterwegs. Melden Sie sich damit an.",
+
   features: "Was sie enthält",
   feature: {
     included: "Enthalten",
     used: (used, limit) => `${used} von ${limit} verbraucht`,
     usedUnlimited: (used) => `${used} verbraucht`,
-    until: (day) => `Bis ${day}`
+    until: (day) => `Bis ${day}`,
+    resets: (day) => `Beginnt neu am ${day}`,
+    extra: (left) => `${left} zusätzlich übrig`,
+    beyond: (amount) => `${amount} über der Grenze`
   },
 
   airGap: "Rechner ohne Internet",
@@ -121,6 +135,8 @@ export const german: Texts = {
     RATE_LIMITED: (seconds) =>
       `Zu viele Versuche. Versuchen Sie es in ${count(seconds, "Sekunde", "Sekunden")} noch einmal.`,
     ended: "Sie wurden abgemeldet. Melden Sie sich wieder an.",
+    NOT_READY: "Das geht gerade nicht. Versuchen Sie es später noch einmal.",
+    LICENSE_STATE_CONFLICT: "Das geht nicht mehr. Laden Sie die Seite neu.",
     LICENSE_KEY_INVALID: "Dieser Schlüssel gilt nicht. Prüfen Sie ihn auf Tippfehler.",
     VALIDATION_ERROR: "Prüfen Sie Ihre Eingabe.",
     INVALID_JSON: "Das ist keine Anfrage eines Rechners.",

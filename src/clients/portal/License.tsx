@@ -2,6 +2,7 @@
 import { Meter } from "../console/look/Meter.tsx"
 import { Devices } from "./Devices.tsx"
 import { useFormats, useTexts } from "./Language.tsx"
+import { NewKey } from "./NewKey.tsx"
 import { BackTo, Card, Heading, Refusal, Waiting } from "./Parts.tsx"
 import { type LicenseDetails, useRead } from "./Session.tsx"
 import { Status } from "./Status.tsx"
@@ -25,6 +26,7 @@ export const License = ({ id, isOnly }: { readonly id: string; readonly isOnly: 
       <Devices license={license} onChanged={again} />
       <Seats license={license} />
       <Features license={license} />
+      {license.can_mail_key && <NewKey id={id} onChanged={again} />}
       {license.allow_offline_activation && (
         <Card heading={texts.airGap}>
           <p>{texts.airGapText}</p>
@@ -98,7 +100,7 @@ const Features = ({ license: { features } }: Of) => {
     <Card heading={texts.features}>
       <ul className="rows">
         {features.map((feature) => (
-          <Feature key={feature.feature_name} feature={feature} />
+          <Feature key={feature.feature_id} feature={feature} />
         ))}
       </ul>
     </Card>
@@ -108,19 +110,30 @@ const Features = ({ license: { features } }: Of) => {
 const Feature = ({ feature }: { readonly feature: LicenseDetails["features"][number] }) => {
   const texts = useTexts()
   const { day, number } = useFormats()
-  const { expires_at, max_consumptions: limit, total_consumptions: used } = feature
+  const { expires_at, extra_credits = 0, max_consumptions, overage = 0, resets_at, rolled_over = 0 } = feature
+  const used = feature.total_consumptions
+  const limit = max_consumptions === undefined ? undefined : max_consumptions + rolled_over
+  const usage =
+    limit !== undefined
+      ? texts.feature.used(number(used), number(limit))
+      : used > 0
+        ? texts.feature.usedUnlimited(number(used))
+        : texts.feature.included
   return (
     <li>
       <div className="what">
         <strong>{feature.feature_name}</strong>
         {limit !== undefined && <Meter used={used} of={limit} />}
         <small>
-          {limit !== undefined
-            ? texts.feature.used(number(used), number(limit))
-            : used > 0
-              ? texts.feature.usedUnlimited(number(used))
-              : texts.feature.included}
-          {expires_at !== undefined && ` · ${texts.feature.until(day(expires_at))}`}
+          {[
+            usage,
+            overage > 0 && texts.feature.beyond(number(overage)),
+            extra_credits > 0 && texts.feature.extra(number(extra_credits)),
+            resets_at !== undefined && texts.feature.resets(day(resets_at)),
+            expires_at !== undefined && texts.feature.until(day(expires_at))
+          ]
+            .filter((part) => part !== false)
+            .join(" · ")}
         </small>
       </div>
     </li>

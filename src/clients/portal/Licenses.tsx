@@ -16,7 +16,7 @@ export const Licenses = () => {
   const { leave } = useSession()
   const { result } = useRead("GET /licenses")
   const [later, setLater] = useState<{ readonly rows: ReadonlyArray<Row>; readonly next: string | undefined }>()
-  const more = useAction(() => leave(true))
+  const more = useAction(() => leave("ended"))
   const answer = result !== undefined && "answer" in result ? result.answer : undefined
   const only = answer?.data.length === 1 && nextOf(answer) === undefined ? answer.data[0] : undefined
   useEffect(() => {

@@ -6,7 +6,7 @@ import { LanguageChoice, useTexts } from "./Language.tsx"
 import { License } from "./License.tsx"
 import { Licenses } from "./Licenses.tsx"
 import { Waiting } from "./Parts.tsx"
-import { CurrentSession, type PageFacts, type Session, type SignedIn } from "./Session.tsx"
+import { CurrentSession, type Left, type PageFacts, type Session, type SignedIn } from "./Session.tsx"
 import { OpenedLink, SignIn } from "./SignIn.tsx"
 
 const followHash = (changed: () => void) => {
@@ -15,7 +15,7 @@ const followHash = (changed: () => void) => {
 }
 const currentHash = () => location.hash.slice(1)
 
-type State = { readonly page: PageFacts; readonly signedIn?: SignedIn; readonly wasEnded?: boolean }
+type State = { readonly page: PageFacts; readonly signedIn?: SignedIn; readonly left?: Left }
 
 /** The token of a link, which leaves the address and the history at once. */
 const takeLink = (): string | undefined => {
@@ -36,9 +36,9 @@ export const Portal = () => {
     location.hash = ""
     setState((last) => last && { page: last.page, signedIn })
   }
-  const leave = (wasEnded: boolean) => {
+  const leave = (left?: Left) => {
     rememberKey("")
-    setState((last) => last && { page: last.page, wasEnded })
+    setState((last) => last && { page: last.page, ...(left && { left }) })
   }
   const session: Session | undefined = state?.signedIn && {
     page: state.page,
@@ -56,7 +56,7 @@ export const Portal = () => {
         ) : link !== undefined ? (
           <OpenedLink token={link} onSignedIn={begin} onClose={() => setLink(undefined)} />
         ) : session === undefined ? (
-          <SignIn page={state.page} wasEnded={state.wasEnded ?? false} onSignedIn={begin} />
+          <SignIn page={state.page} left={state.left} onSignedIn={begin} />
         ) : (
           <Screen session={session} />
         )}
@@ -96,11 +96,7 @@ const Header = (props: { readonly page: PageFacts | undefined; readonly session:
       </p>
       <LanguageChoice />
       {session !== undefined && (
-        <button
-          type="button"
-          className="quiet"
-          onClick={() => void ask("POST /sign-out").then(() => session.leave(false))}
-        >
+        <button type="button" className="quiet" onClick={() => void ask("POST /sign-out").then(() => session.leave())}>
           {texts.signOut}
         </button>
       )}

@@ -7,6 +7,9 @@ export type SignedIn = Answer<"POST /sign-in/key">["data"]
 
 export type LicenseDetails = Answer<"GET /licenses/:license_id">["data"]
 
+/** Why a session ended without a sign-out. */
+export type Left = "ended" | "newKey"
+
 export interface Session {
   readonly page: PageFacts
   readonly signedIn: SignedIn
@@ -14,7 +17,7 @@ export interface Session {
   readonly licenseKey: string
   readonly rememberKey: (licenseKey: string) => void
   /** Ends the session on this page. */
-  readonly leave: (isRefused: boolean) => void
+  readonly leave: (why?: Left) => void
 }
 
 export const CurrentSession = createContext<Session | undefined>(undefined)
@@ -38,7 +41,7 @@ export const useRead = <K extends "GET /licenses" | "GET /licenses/:license_id">
     let isShown = true
     void ask(operation, { params, query }).then((read) => {
       if (!isShown) return
-      if ("refused" in read && isEnded(read.refused)) leave(true)
+      if ("refused" in read && isEnded(read.refused)) leave("ended")
       else setResult(read)
     })
     return () => {

@@ -3,20 +3,20 @@ import { type FormEvent, useState } from "react"
 import { ask } from "./Ask.ts"
 import { useTexts, useWords } from "./Language.tsx"
 import { Card, Field, Heading, Refusal } from "./Parts.tsx"
-import { type PageFacts, type SignedIn, useAction } from "./Session.tsx"
+import { type Left, type PageFacts, type SignedIn, useAction } from "./Session.tsx"
 
 interface Props {
   readonly page: PageFacts
-  readonly wasEnded: boolean
+  readonly left: Left | undefined
   readonly onSignedIn: (signedIn: SignedIn, licenseKey?: string) => void
 }
 
-export const SignIn = ({ onSignedIn, page, wasEnded }: Props) => {
+export const SignIn = ({ left, onSignedIn, page }: Props) => {
   const texts = useTexts()
   return (
     <>
       <Heading>{texts.signIn}</Heading>
-      {wasEnded && <p role="alert">{texts.refused.ended}</p>}
+      {left !== undefined && <p role="alert">{left === "ended" ? texts.refused.ended : texts.newKeySignIn}</p>}
       {page.has_mail && <ByMail />}
       <ByKey isPrimary={!page.has_mail} onSignedIn={onSignedIn} />
     </>

@@ -2,7 +2,9 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentActor } from "../../access/CurrentActor.ts"
+import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
 import { LicenseActors } from "../engine/LicenseActors.ts"
+import { Licenses } from "../management/Licenses.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import { deactivateOwn } from "../rules/OwnDevices.ts"
 import { LicenseIdCache } from "../runtime/credentials/LicenseIdCache.ts"
@@ -16,6 +18,8 @@ import { PortalLicenses } from "./PortalLicenses.ts"
 const make = Effect.gen(function* () {
   const runtime = yield* Runtime
   const licenses = yield* PortalLicenses
+  const management = yield* Licenses
+  const limits = yield* RateLimits
   const licenseIds = yield* LicenseIdCache
   const actors = yield* LicenseActors
   const sql = yield* SqlClient.SqlClient
@@ -39,6 +43,13 @@ const make = Effect.gen(function* () {
     yield* asLicense(licenseId)(actors.ask(licenseId, deactivateOwn, command))
   })
 
+  /** Replaces the key at once. Only the mail contains the new one. It ends the sessions that began with the old one. */
+  const mailKey = Effect.fn("PortalActions.mailKey")(function* (owner: PortalOwner, licenseId: string) {
+    yield* licenses.own(owner, licenseId)
+    yield* limits.portalKey(licenseId)
+    yield* asLicense(licenseId)(management.rotateKey(licenseId, { send_key: true }))
+  })
+
   /** The envelope is encrypted with the license key, which nothing stores: the page sends it. */
   const exchange = Effect.fn("PortalActions.exchange")(function* (
     owner: PortalOwner,
@@ -53,7 +64,7 @@ const make = Effect.gen(function* () {
     return yield* asLicense(licenseId)(answer)
   })
 
-  return { deactivate, exchange }
+  return { deactivate, exchange, mailKey }
 })
 
 export class PortalActions extends Context.Service<PortalActions, Effect.Success<typeof make>>()(

@@ -86,6 +86,11 @@ const sessions = HttpApiGroup.make("sessions")
         "SELF_DEACTIVATION_LIMIT_REACHED"
       )
     }),
+    HttpApiEndpoint.post("mailKey", "/licenses/:license_id/key", {
+      params: license,
+      success: HttpApiSchema.NoContent,
+      error: failures("NOT_FOUND", "NOT_READY", "VALIDATION_ERROR", "LICENSE_STATE_CONFLICT", "RATE_LIMITED")
+    }),
     HttpApiEndpoint.post("offline", "/licenses/:license_id/offline", {
       params: license,
       payload: Schema.Struct({ license_key: Key, request: OfflineRequest }),

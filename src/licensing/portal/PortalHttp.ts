@@ -55,6 +55,7 @@ const sessionsHttp = operationGroup(
       license: ({ params }) => Effect.flatMap(PortalSession, ({ owner }) => licenses.get(owner, params.license_id)),
       deactivate: ({ params }) =>
         Effect.flatMap(PortalSession, ({ owner }) => actions.deactivate(owner, params.license_id, params.device_id)),
+      mailKey: ({ params }) => Effect.flatMap(PortalSession, ({ owner }) => actions.mailKey(owner, params.license_id)),
       offline: ({ params, payload }) =>
         Effect.flatMap(PortalSession, ({ owner }) => actions.exchange(owner, params.license_id, payload))
     })

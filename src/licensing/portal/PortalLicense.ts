@@ -9,6 +9,18 @@ import { LicenseFeature } from "../model/LicenseFeature.ts"
 const { active_device_count, expires_at, id, license_key_last4, limits, maintenance_expires_at, starts_at, status } =
   License.fields
 
+const {
+  extra_credits,
+  feature_id,
+  feature_name,
+  max_consumptions,
+  overage,
+  remaining,
+  resets_at,
+  rolled_over,
+  total_consumptions
+} = LicenseFeature.fields
+
 export const PortalLicense = Schema.Struct({
   id,
   product_name: Schema.String,
@@ -18,6 +30,8 @@ export const PortalLicense = Schema.Struct({
   active_device_count,
   limits,
   allow_offline_activation: Schema.Boolean,
+  /** Whether a new key can be mailed: to the address of the license. */
+  can_mail_key: Schema.Boolean,
   starts_at,
   expires_at,
   access_ends_at: Schema.optionalKey(Instant("The end of access: the expiry with the grace period.")),
@@ -26,10 +40,15 @@ export const PortalLicense = Schema.Struct({
 export type PortalLicense = typeof PortalLicense.Type
 
 const PortalFeature = Schema.Struct({
-  feature_name: LicenseFeature.fields.feature_name,
-  total_consumptions: LicenseFeature.fields.total_consumptions,
-  max_consumptions: LicenseFeature.fields.max_consumptions,
-  remaining: LicenseFeature.fields.remaining,
+  feature_id,
+  feature_name,
+  total_consumptions,
+  max_consumptions,
+  remaining,
+  rolled_over,
+  extra_credits,
+  overage,
+  resets_at,
   expires_at: LicenseFeature.fields.expires_at
 })
 

@@ -3,6 +3,8 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../contract/api/Paging.ts"
+import { Mail } from "../../ledger/mail/Mail.ts"
+import { isMailAddress } from "../../platform/config/MailSettings.ts"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
@@ -33,14 +35,17 @@ export class PortalLicenses extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const reads = yield* LicenseList
       const licenses = yield* Licenses
+      const mail = yield* Mail
 
       const present = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
         const facts = yield* sql<LicenseFacts>`
-          SELECT l.id, products.name AS product_name, p.license_type, p.grace_period_days, p.allow_offline_activation
+          SELECT l.id, products.name AS product_name, p.license_type, p.grace_period_days, p.allow_offline_activation,
+            coalesce(l.customer_email, c.email) AS mail_address
           FROM licenses l JOIN products ON products.id = l.product_id JOIN policies p ON p.id = l.policy_id
+            LEFT JOIN customers c ON c.id = l.customer_id
           WHERE l.id = ANY(${columns.text(ids)})`
         const byId = new Map(facts.map((each) => [each.id, each]))
-        return (yield* reads.many(ids)).flatMap((license) => presented(license, byId.get(license.id)))
+        return (yield* reads.many(ids)).flatMap((license) => presented(license, byId.get(license.id), mail.isOn))
       })
 
       const list = Effect.fn("PortalLicenses.list")(function* (
@@ -111,13 +116,19 @@ interface LicenseFacts {
   readonly license_type: LicenseType
   readonly grace_period_days: number
   readonly allow_offline_activation: boolean
+  readonly mail_address: string | null
 }
 
-const presented = (license: License, facts: LicenseFacts | undefined): ReadonlyArray<PortalLicense> => {
+const presented = (
+  license: License,
+  facts: LicenseFacts | undefined,
+  mailIsOn: boolean
+): ReadonlyArray<PortalLicense> => {
   if (facts === undefined) return []
-  const { grace_period_days, ...shown } = facts
+  const { grace_period_days, mail_address, ...shown } = facts
+  const can_mail_key = mailIsOn && license.status !== "revoked" && isMailAddress(mail_address ?? "")
   const end = accessEndsAt(license, { grace_period_days })
-  return [{ ...license, ...shown, ...(end !== undefined && { access_ends_at: end }) }]
+  return [{ ...license, ...shown, can_mail_key, ...(end !== undefined && { access_ends_at: end }) }]
 }
 
 /**

@@ -1,48 +1,9 @@
 /** What the customer's page asks the service, over HTTP. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
-import { SqlClient } from "effect/sql"
-import { databaseAt } from "../../../src/platform/Foundation.ts"
-import { MasterKey } from "../../../src/platform/signing/MasterKey.ts"
-import { Database } from "../../support/database/Database.ts"
-import { masterKey, TestServer } from "../../support/http/TestServer.ts"
-
-let products = 0
-
-/** A license of a product of its own. */
-const issue = Effect.fnUntraced(function* (license: { readonly customer_email?: string } = {}) {
-  const { client } = yield* TestServer
-  const product = yield* client.products.create({ payload: { name: "Editor", code: `portal-${++products}` } })
-  const policy = yield* client.policies.create({
-    params: { id: product.id },
-    payload: { name: "Team", code: "team", license_type: "perpetual", max_activations: 2, max_floating_users: 2 }
-  })
-  return yield* client.licenses.create({ payload: { product_id: product.id, policy_id: policy.id, ...license } })
-})
-
-/** A browser at an address: it keeps the cookie. */
-const browse = Effect.fnUntraced(function* (address = "203.0.113.1") {
-  const { send } = yield* TestServer
-  let cookie = ""
-  const ask = Effect.fnUntraced(function* (path: string, body?: unknown, headers: Record<string, string> = {}) {
-    const answer = yield* send({
-      path: `/portal/api${path}`,
-      anonymous: true,
-      ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
-      headers: {
-        ...(cookie === "" ? {} : { cookie }),
-        "content-type": "application/json",
-        "x-forwarded-for": address,
-        ...headers
-      }
-    })
-    const set = [answer.headers["set-cookie"] ?? []].flat()[0]
-    if (set !== undefined) cookie = set.split(";")[0]!
-    return { ...answer, set, json: answer.text === "" ? undefined : JSON.parse(answer.text) }
-  })
-  return { ask }
-})
+import { TestServer } from "../../support/http/TestServer.ts"
+import { browse, issue } from "./Visitor.ts"
 
 /** Guesses of one address in a minute that are answered. */
 const ratePortal = 8
@@ -131,6 +92,39 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
     })
   )
 
+  it.effect("shows the usage of a period: when it ends, extra credits, and what was used above the limit", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { license, license_key } = yield* issue()
+      const params = { id: license.product_id }
+      const { id: feature_id } = yield* client.features.create({
+        params,
+        payload: { name: "Credits", code: "credits" }
+      })
+      yield* client.licenses.assignFeature({
+        params: { id: license.id },
+        payload: { feature_id, max_consumptions: 10, reset_period: "month", overage_max: 5 }
+      })
+      const usage = { feature_code: "credits", add_credits: 3 }
+      yield* client.licenses.resetUsage({ params: { id: license.id }, payload: usage })
+      const application = yield* connect({ licenseKey: license_key })
+      yield* application.runtime.activate({ payload: { fingerprint: "desk" } })
+      const { ask } = yield* browse("203.0.113.10")
+      yield* ask("/sign-in/key", { license_key })
+      const consume = (amount: number) =>
+        application.runtime.consume({
+          payload: { fingerprint: "desk", feature_code: "credits", event_id: String(amount), amount }
+        })
+      const shown = Effect.map(ask(`/licenses/${license.id}`), ({ json }) => json.data.features[0])
+      yield* consume(11)
+      const { resets_at, ...before } = yield* shown
+      assert.isAbove(Date.parse(resets_at), license.created_at)
+      assert.deepInclude(before, { total_consumptions: 11, max_consumptions: 10, remaining: 0, extra_credits: 2 })
+      yield* consume(4)
+      assert.deepInclude(yield* shown, { total_consumptions: 15, extra_credits: 0, overage: 2 })
+    })
+  )
+
   it.effect("changes nothing for the page of another site", () =>
     Effect.gen(function* () {
       const { license_key } = yield* issue()
@@ -204,71 +198,6 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
       assert.strictEqual(event?.ip_address, "203.0.113.8")
       const { request_id: _, ...metadata } = event!.metadata
       assert.deepStrictEqual(metadata, { by: "key", license_id: license.id })
-    })
-  )
-})
-
-const byMail = {
-  portal: true,
-  ratePortal: 0,
-  baseUrl: "https://licenses.example.com",
-  smtpUrl: Redacted.make("smtp://127.0.0.1:1"),
-  mailFrom: { address: "licenses@example.com", name: undefined }
-}
-
-/** The links in the queued mails to an address, the latest last. */
-const linksTo = (address: string) =>
-  Effect.gen(function* () {
-    const { url } = yield* Database
-    const rows = yield* Effect.provide(
-      Effect.flatMap(
-        SqlClient.SqlClient,
-        (sql) => sql<{ readonly id: string; readonly content_sealed: Uint8Array }>`
-          SELECT id, content_sealed FROM mails WHERE kind = 'sign_in_link' ORDER BY created_at, id`
-      ),
-      Layer.fresh(databaseAt(url))
-    )
-    const key = yield* Effect.provide(MasterKey, MasterKey.layerFromKey(masterKey))
-    const mails = yield* Effect.forEach(rows, ({ content_sealed, id }) =>
-      Effect.map(key.open(content_sealed, `mails/${id}`), (bytes) => JSON.parse(Buffer.from(bytes).toString()))
-    )
-    return mails.filter(({ to }) => to.address === address).map(({ values }) => String(values.link).split("#link=")[1]!)
-  })
-
-layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
-  it.effect("shows all licenses of its address, once, and tells nothing of addresses", () =>
-    Effect.gen(function* () {
-      const { advance } = yield* TestServer
-      const mine = [
-        yield* issue({ customer_email: "Anna@Customer.example" }),
-        yield* issue({ customer_email: "anna@customer.example" })
-      ]
-      const other = yield* issue({ customer_email: "ben@customer.example" })
-      const { ask } = yield* browse()
-      const [known, unknown] = [
-        yield* ask("/links", { address: "anna@customer.example", language: "de" }),
-        yield* ask("/links", { address: "nobody@customer.example", language: "de" })
-      ]
-      assert.deepStrictEqual([known.status, known.text], [unknown.status, unknown.text])
-      assert.strictEqual(known.status, 204)
-      const sent = Effect.repeat(linksTo("anna@customer.example"), { until: ({ length }) => length > 0 })
-      const [token] = yield* sent
-      assert.lengthOf(yield* linksTo("nobody@customer.example"), 0)
-      assert.strictEqual((yield* ask("/sign-in/link", { token: "A".repeat(43) })).json.error.code, "TOKEN_INVALID")
-      const signedIn = yield* ask("/sign-in/link", { token })
-      assert.strictEqual(signedIn.json.data.kind, "address", signedIn.text)
-      assert.strictEqual((yield* ask("/sign-in/link", { token })).json.error.code, "TOKEN_INVALID")
-      const listed = yield* ask("/licenses")
-      assert.sameMembers(
-        listed.json.data.map(({ id }: { id: string }) => id),
-        mine.map(({ license }) => license.id)
-      )
-      assert.strictEqual((yield* ask(`/licenses/${other.license.id}`)).status, 404)
-      // Three links of an address at most.
-      for (let request = 0; request < 5; request++) yield* ask("/links", { address: "ben@customer.example" })
-      const bens = yield* Effect.repeat(linksTo("ben@customer.example"), { until: ({ length }) => length === 3 })
-      yield* advance(15 * 60)
-      assert.strictEqual((yield* ask("/sign-in/link", { token: bens[0] })).json.error.code, "TOKEN_INVALID")
     })
   )
 })

@@ -1,0 +1,138 @@
+/** What the customer's page does by mail: links that sign in, and new keys. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestServer } from "../../support/http/TestServer.ts"
+import { browse, byMail, issue, linksTo, mailsTo } from "./Visitor.ts"
+
+layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
+  it.effect("shows all licenses of its address, once, and tells nothing of addresses", () =>
+    Effect.gen(function* () {
+      const { advance } = yield* TestServer
+      const mine = [
+        yield* issue({ customer_email: "Anna@Customer.example" }),
+        yield* issue({ customer_email: "anna@customer.example" })
+      ]
+      const other = yield* issue({ customer_email: "ben@customer.example" })
+      const { ask } = yield* browse()
+      const [known, unknown] = [
+        yield* ask("/links", { address: "anna@customer.example", language: "de" }),
+        yield* ask("/links", { address: "nobody@customer.example", language: "de" })
+      ]
+      assert.deepStrictEqual([known.status, known.text], [unknown.status, unknown.text])
+      assert.strictEqual(known.status, 204)
+      const sent = Effect.repeat(linksTo("anna@customer.example"), { until: ({ length }) => length > 0 })
+      const [token] = yield* sent
+      assert.lengthOf(yield* linksTo("nobody@customer.example"), 0)
+      assert.strictEqual((yield* ask("/sign-in/link", { token: "A".repeat(43) })).json.error.code, "TOKEN_INVALID")
+      const signedIn = yield* ask("/sign-in/link", { token })
+      assert.strictEqual(signedIn.json.data.kind, "address", signedIn.text)
+      assert.strictEqual((yield* ask("/sign-in/link", { token })).json.error.code, "TOKEN_INVALID")
+      const listed = yield* ask("/licenses")
+      assert.sameMembers(
+        listed.json.data.map(({ id }: { id: string }) => id),
+        mine.map(({ license }) => license.id)
+      )
+      assert.strictEqual((yield* ask(`/licenses/${other.license.id}`)).status, 404)
+      // Three links of an address at most.
+      for (let request = 0; request < 5; request++) yield* ask("/links", { address: "ben@customer.example" })
+      const bens = yield* Effect.repeat(linksTo("ben@customer.example"), { until: ({ length }) => length === 3 })
+      yield* advance(15 * 60)
+      assert.strictEqual((yield* ask("/sign-in/link", { token: bens[0] })).json.error.code, "TOKEN_INVALID")
+    })
+  )
+})
+
+layer(TestServer.layerWith(byMail))("A new key by mail", (it) => {
+  it.effect("replaces the key, is in the mail alone, and ends the sessions of the old key", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const address = "cora@customer.example"
+      const { license, license_key } = yield* issue({ customer_email: address })
+      const other = yield* issue({ customer_email: "dan@customer.example" })
+      const [byKey, byLink] = [yield* browse(), yield* browse()]
+      yield* byKey.ask("/sign-in/key", { license_key })
+      assert.isTrue((yield* byKey.ask(`/licenses/${license.id}`)).json.data.can_mail_key)
+      assert.strictEqual((yield* byKey.ask(`/licenses/${other.license.id}/key`, {})).status, 404)
+      const replaced = yield* byKey.ask(`/licenses/${license.id}/key`, {})
+      assert.deepStrictEqual([replaced.status, replaced.text], [204, ""])
+      assert.strictEqual((yield* byKey.ask("/licenses")).json.error.code, "TOKEN_INVALID")
+      const [mail, ...more] = yield* mailsTo("rotated_key", address)
+      assert.deepStrictEqual(more, [])
+      const next = mail!.license_key
+      assert.notStrictEqual(next, license_key)
+      assert.strictEqual((yield* byKey.ask("/sign-in/key", { license_key })).status, 401)
+      assert.strictEqual((yield* byKey.ask("/sign-in/key", { license_key: next })).status, 200)
+      const again = yield* byKey.ask(`/licenses/${license.id}/key`, {})
+      assert.deepStrictEqual([again.status, again.json.error.code], [429, "RATE_LIMITED"])
+      assert.isAbove(Number(again.headers["retry-after"]), 0)
+      const { items } = yield* client.events.list({ query: { event_type: "license.key_rotated", limit: 1 } })
+      const [event] = items
+      assert.deepStrictEqual([event?.actor_type, event?.actor_id], ["license", license.id])
+      assert.notInclude(JSON.stringify(event), next)
+
+      // A session of the address goes on.
+      yield* byLink.ask("/links", { address: "dan@customer.example" })
+      const [token] = yield* Effect.repeat(linksTo("dan@customer.example"), { until: ({ length }) => length > 0 })
+      yield* byLink.ask("/sign-in/link", { token })
+      assert.strictEqual((yield* byLink.ask(`/licenses/${other.license.id}/key`, {})).status, 204)
+      assert.strictEqual((yield* byLink.ask("/licenses")).status, 200)
+      assert.lengthOf(yield* mailsTo("rotated_key", "dan@customer.example"), 1)
+    })
+  )
+
+  it.effect("is not offered without an address or for a revoked license, and refused", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const nameless = yield* issue()
+      const revoked = yield* issue({ customer_email: "eve@customer.example" })
+      yield* client.licenses.revoke({ params: { id: revoked.license.id } })
+      for (const [{ license, license_key }, status] of [
+        [nameless, 422],
+        [revoked, 409]
+      ] as const) {
+        const { ask } = yield* browse()
+        yield* ask("/sign-in/key", { license_key })
+        assert.isFalse((yield* ask(`/licenses/${license.id}`)).json.data.can_mail_key)
+        assert.strictEqual((yield* ask(`/licenses/${license.id}/key`, {})).status, status)
+        assert.strictEqual((yield* ask("/licenses")).status, 200, "the key is still valid")
+      }
+    })
+  )
+})
+
+layer(TestServer.layerWith(byMail))("The erasure of a customer", (it) => {
+  it.effect("ends the sessions and links of its address, and removes its waiting mails", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const [erased, kept] = ["fay@customer.example", "gus@customer.example"] as const
+      const customer = yield* client.customers.create({ payload: { name: "Fay", code: "fay", email: erased } })
+      const { license } = yield* issue({ customer_id: customer.id })
+      yield* issue({ customer_email: kept })
+      const tokenFor = Effect.fnUntraced(function* (address: string, count: number) {
+        const { ask } = yield* browse()
+        yield* ask("/links", { address })
+        return (yield* Effect.repeat(linksTo(address), { until: ({ length }) => length === count })).at(-1)!
+      })
+      const begin = Effect.fnUntraced(function* (token: string) {
+        const { ask } = yield* browse()
+        yield* ask("/sign-in/link", { token })
+        return ask
+      })
+      const [own, others] = [yield* begin(yield* tokenFor(erased, 1)), yield* begin(yield* tokenFor(kept, 1))]
+      assert.strictEqual((yield* own(`/licenses/${license.id}/key`, {})).status, 204)
+      const [unused, unusedByOthers] = [yield* tokenFor(erased, 2), yield* tokenFor(kept, 2)]
+
+      const erasing = client.customers.erase({ params: { id: customer.id }, headers: {} })
+      yield* Effect.repeat(erasing, { until: ({ status }) => status === "erased" })
+
+      assert.strictEqual((yield* own("/licenses")).json.error.code, "TOKEN_INVALID")
+      assert.deepStrictEqual(yield* mailsTo("sign_in_link", erased), [])
+      assert.deepStrictEqual(yield* mailsTo("rotated_key", erased), [])
+      const { ask } = yield* browse()
+      assert.strictEqual((yield* ask("/sign-in/link", { token: unused })).json.error.code, "TOKEN_INVALID")
+      assert.strictEqual((yield* others("/licenses")).json.data.length, 1)
+      assert.lengthOf(yield* mailsTo("sign_in_link", kept), 2)
+      assert.strictEqual((yield* ask("/sign-in/link", { token: unusedByOthers })).status, 200)
+    })
+  )
+})
