@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import { Settings } from "../../platform/config/Config.ts"
-import { sha256 } from "../../platform/signing/Digest.ts"
+import { hmacKey, hmacSha256 } from "../../platform/signing/Hmac.ts"
 import { MasterKey } from "../../platform/signing/MasterKey.ts"
 import { countMails, insertMails, type MailRow, sealedFor } from "./MailRows.ts"
 import type { MailContent, NewMail } from "./QueuedMail.ts"
@@ -50,7 +50,7 @@ export class Mail extends Context.Service<
           id,
           kind,
           license_id,
-          recipient_hash: recipientHash(to.address),
+          recipient_hash: recipientHash(masterKey.derive(recipientPurpose)!.secret, to.address),
           content_sealed: yield* masterKey.seal(content, sealedFor(id)),
           expires_at: Math.min(expires_at ?? Number.POSITIVE_INFINITY, now + waitMillisMax),
           created_at: now
@@ -93,5 +93,15 @@ const queueIsFull = (field: string) =>
     { isTemporary: true }
   )
 
-/** Finds the mails to an address without storing it. Case is ignored, as by nearly all mail servers. */
-export const recipientHash = (address: string): Uint8Array => sha256(address.toLowerCase())
+const recipientPurpose = "mail recipients"
+
+/** All hashes that may find the mails to an address. */
+export const recipientHashes = (masterKey: MasterKey["Service"], address: string): ReadonlyArray<Uint8Array> =>
+  masterKey.deriveAll(recipientPurpose).map((secret) => recipientHash(secret, address))
+
+/**
+ * Finds the mails to an address without storing it. The secret is not in the database, so a copy of it cannot be searched for guessed
+ * addresses. Case is ignored, as by nearly all mail servers.
+ */
+const recipientHash = (secret: Uint8Array, address: string): Uint8Array =>
+  hmacSha256(hmacKey(secret), address.toLowerCase())

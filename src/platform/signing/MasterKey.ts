@@ -35,6 +35,8 @@ export class MasterKey extends Context.Service<
     sealUnderKeyOf(sealed: Uint8Array, aad: string): Effect.Effect<void, MasterKeyMismatch>
     /** A secret for one purpose, derived from the key that seals now, or from the key with this id if it is known. */
     derive(purpose: string, keyId?: string): DerivedSecret | undefined
+    /** The secrets for one purpose, derived from each known key: during a rotation there are two. */
+    deriveAll(purpose: string): ReadonlyArray<Uint8Array>
   }
 >()("licensing/platform/signing/MasterKey") {
   /** From the settings: base64 of 32 bytes each. The second key is the one that a rotation changes to. */
@@ -163,8 +165,10 @@ const make = Effect.fnUntraced(function* (
     const key = keysById.get(keyId)?.key
     return key === undefined ? undefined : { keyId, secret: deriveSecret(key, `licensing ${purpose}`) }
   }
+  const deriveAll = (purpose: string) =>
+    Array.from(keysById.values(), ({ key }) => deriveSecret(key, `licensing ${purpose}`))
 
-  return MasterKey.of({ seal, open, sealUnderKeyOf, derive })
+  return MasterKey.of({ seal, open, sealUnderKeyOf, derive, deriveAll })
 })
 
 const decodeSetting = (key: Redacted.Redacted<string>, name: string): Effect.Effect<Uint8Array, MasterKeyUnusable> =>

@@ -122,7 +122,7 @@ layer(TestServer.layerWith(byMail))("The erasure of a customer", (it) => {
       assert.strictEqual((yield* own(`/licenses/${license.id}/key`, {})).status, 204)
       const [unused, unusedByOthers] = [yield* tokenFor(erased, 2), yield* tokenFor(kept, 2)]
 
-      const erasing = client.customers.erase({ params: { id: customer.id }, headers: {} })
+      const erasing = client.customers.erase({ params: { id: customer.id } })
       yield* Effect.repeat(erasing, { until: ({ status }) => status === "erased" })
 
       assert.strictEqual((yield* own("/licenses")).json.error.code, "TOKEN_INVALID")

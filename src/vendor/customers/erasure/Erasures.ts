@@ -169,7 +169,7 @@ const makeStep = Effect.gen(function* () {
 
   const steps: { readonly [K in Exclude<Phase, "end">]: Step } = {
     ...makeLicenseSteps(sql, events),
-    mails: makeMailStep(sql),
+    mails: makeMailStep(sql, masterKey),
     ...makeEventSteps(sql),
     responses: makeResponseStep(sql, masterKey),
     exports: makeExportStep(sql),
