@@ -42,7 +42,6 @@ export class AllDevices extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { customPlanned } = yield* Postgres
-      const columns = sql.literal(deviceColumns)
 
       /** Selected devices `d` with their current status. */
       const presented = (devices: Statement.Fragment, now: number) => sql`
@@ -73,7 +72,7 @@ export class AllDevices extends Context.Service<
         const part = (condition: Statement.Fragment, first: Statement.Fragment) => sql`
           (SELECT d.* FROM ${sql.literal(from)} WHERE ${indexed(sql, filter)} AND ${condition} ${first}) AS d`
         const rows = yield* customPlanned<Row>`
-          SELECT ${columns}, presented.status, (${unindexed(sql, filter)} AND ${ownedBy(sql, "licenses", "l", products)}) AS matches
+          SELECT ${deviceColumns(sql, now)}, presented.status, (${unindexed(sql, filter)} AND ${ownedBy(sql, "licenses", "l", products)}) AS matches
           FROM ${presented(part(isAfter, sql`${order} LIMIT ${width}`), now)} ${order}`
         const window = pageOfWindow(rows, (index) => rows[index]!.matches === true, { limit, sort, width })
         const page: Page<Device> = { ...window, items: window.items.map(deviceOf) }

@@ -56,7 +56,6 @@ export class Devices extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { customPlanned } = yield* Postgres
       const actors = yield* LicenseActors
-      const columns = sql.literal(deviceColumns)
       const ofLicense = sql.literal("JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id")
 
       const readClockChanges = Effect.fnUntraced(function* (licenseId: string, now: number) {
@@ -74,7 +73,7 @@ export class Devices extends Context.Service<
       ) => {
         const presented = sql`CROSS JOIN LATERAL (SELECT ${statusNow(sql, now)} AS status) AS presented`
         return sql`
-          SELECT ${columns}, presented.status FROM (SELECT * FROM devices d WHERE ${storedCondition}) AS d ${ofLicense} ${presented}
+          SELECT ${deviceColumns(sql, now)}, presented.status FROM (SELECT * FROM devices d WHERE ${storedCondition}) AS d ${ofLicense} ${presented}
           WHERE ${condition} ${first}`
       }
 
@@ -94,7 +93,7 @@ export class Devices extends Context.Service<
           return other === undefined ? one! : both(one!, other)
         }
         const withStoredStatus = (from: Statement.Fragment) =>
-          sql`SELECT ${columns}, d.status FROM devices d WHERE ${from} ${first}`
+          sql`SELECT ${deviceColumns(sql, now)}, d.status FROM devices d WHERE ${from} ${first}`
         const withCurrentStatus = (condition: Statement.Fragment) => (from: Statement.Fragment) =>
           selectWithStatusNow(from, condition, first, now)
         const isStoredCurrent = !clockChanges.silent && !clockChanges.seat_ended
@@ -129,7 +128,7 @@ export class Devices extends Context.Service<
       const get = Effect.fn("Devices.get")(function* (licenseId: string, id: string) {
         const now = yield* Clock.currentTimeMillis
         const [row] = yield* Effect.orDie(sql<Device>`
-          SELECT ${columns}, ${statusNow(sql, now)} AS status FROM devices d ${ofLicense}
+          SELECT ${deviceColumns(sql, now)}, ${statusNow(sql, now)} AS status FROM devices d ${ofLicense}
           WHERE d.license_id = ${licenseId} AND d.id = ${id}`)
         if (row !== undefined) return withoutNulls<Device>(row)
         yield* readClockChanges(licenseId, now)

@@ -22,12 +22,22 @@ export class Diagnoses extends Context.Service<
       return Diagnoses.of({
         diagnose: Effect.fn("Diagnoses.diagnose")(function* (
           id,
-          { amount = 1, app_version, feature_code, operation = "validate", product_code, until, ...machine }
+          {
+            activate = false,
+            amount = 1,
+            app_version,
+            feature_code,
+            operation = "validate",
+            product_code,
+            until,
+            ...machine
+          }
         ) {
           const isNamed = Object.values(machine).some((value) => value !== undefined)
           const binding = isNamed ? bindingOf(machine, undefined) : undefined
           if (binding !== undefined && isRefusal(binding)) return yield* binding
           return yield* actors.ask(id, diagnose, {
+            activate,
             binding,
             operation,
             product_code,

@@ -14,6 +14,12 @@ export const LicenseDiagnose = Schema.Struct({
     Schema.Literals(diagnosed).annotate({ description: "The operation of the application.", default: diagnosed[0] })
   ),
   until: borrowUntil,
+  activate: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "Whether offline activates a device that is not active first.",
+      default: false
+    })
+  ),
   feature_code: Schema.optionalKey(Text(64).check(isMinCharacters(1))),
   amount: Schema.optionalKey(
     PositiveCount.annotate({ description: "The amount of the feature to use; 1 by default.", default: 1 })

@@ -38,7 +38,10 @@ export const Device = Schema.Struct({
   cluster_id: Schema.optionalKey(Schema.String),
   namespace: Schema.optionalKey(Schema.String),
   pod_name: Schema.optionalKey(Schema.String),
-  last_validated_at: Schema.optionalKey(Instant("When the device was last validated."))
+  last_validated_at: Schema.optionalKey(Instant("When the device was last validated.")),
+  slot_held_until: Schema.optionalKey(
+    Instant("Until when the slot of a deactivated device stays taken, because the device may work offline until then.")
+  )
 }).annotate({ identifier: "Device", description: "A machine or container that has activated a license." })
 export type Device = typeof Device.Type
 

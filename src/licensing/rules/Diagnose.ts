@@ -5,9 +5,9 @@
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Binding } from "../model/Binding.ts"
 import type { LicenseStatus } from "../model/License.ts"
-import type { LicenseView } from "../model/LicenseRecords.ts"
+import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import { hasSlot } from "./Activation.ts"
-import { refuseFull } from "./ActivationLimits.ts"
+import { heldUntil, refuseFull } from "./ActivationLimits.ts"
 import {
   activeDevice,
   activeDeviceOnly,
@@ -38,6 +38,8 @@ export interface DiagnoseCommand {
   readonly app_version?: string | undefined
   readonly feature_code?: string | undefined
   readonly amount: number
+  /** Whether offline use activates a device that is not active. */
+  readonly activate: boolean
   /** Until when a checkout would borrow its seat. */
   readonly until?: number | undefined
 }
@@ -159,22 +161,22 @@ const borrowedTimeChecks = (view: LicenseView, command: DiagnoseCommand, now: nu
 
 const deviceChecks = (
   view: LicenseView,
-  { binding, operation }: DiagnoseCommand,
+  { activate, binding, operation }: DiagnoseCommand,
   now: number
 ): ReadonlyArray<Check> => {
   if (binding === undefined) return []
   const device = view.device(binding)
-  switch (operation) {
-    case "activate":
-      return [
-        ["activation_limit", device !== undefined && hasSlot(device) ? undefined : refuseFull(view, binding, now)]
-      ]
-    case "checkout":
-      return [["floating_limit", refuseTaken(view, device)]]
+  if (operation === "activate" || (operation === "offline" && activate)) {
+    return [["activation_limit", hasOwnSlot(device, now) ? undefined : refuseFull(view, binding, now)]]
   }
+  if (operation === "checkout") return [["floating_limit", refuseTaken(view, device)]]
   const active = activeDeviceOf[operation](view, device, now)
   return [["device_active", isRefused(active) ? active : undefined]]
 }
+
+/** Also while the slot is only held for it. */
+const hasOwnSlot = (device: DeviceRecord | undefined, now: number) =>
+  (device !== undefined && hasSlot(device)) || heldUntil(device, now) !== undefined
 
 /** The device that an operation requires. */
 const activeDeviceOf = {

@@ -41,6 +41,7 @@ const agrees = <Command extends RuntimeCommand, Reply, C extends Code>(
           const { binding, feature_code, amount = 1, until } = command
           const question = {
             operation,
+            activate: "activation" in command,
             binding,
             product_code: named,
             app_version: binding.app_version,
@@ -75,4 +76,9 @@ describe("a diagnosis", () => {
   )
   agrees("checkout", checkout, checkouts(requests))
   agrees("offline", issueOffline, requests)
+  agrees(
+    "offline",
+    issueOffline,
+    requests.map((command) => ({ ...command, activation: activationOf(command.binding) }))
+  )
 })

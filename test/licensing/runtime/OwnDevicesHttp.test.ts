@@ -28,6 +28,28 @@ const holder = Effect.fnUntraced(function* (policy: Parameters<typeof issue>[0])
   return { id, post, list, listed }
 })
 
+/** The management shows until when a device's slot is held, and a diagnosis knows that it is the device's own. */
+const assertHeld = Effect.fnUntraced(function* (licenseId: string, device: Listed["data"]["devices"][number]) {
+  const { client } = yield* TestServer
+  const params = { id: licenseId, device_id: String(device.id) }
+  const { slot_held_until } = yield* client.devices.get({ params })
+  assert.strictEqual(new Date(slot_held_until!).toISOString(), device.offline_expires_at)
+  const { items } = yield* client.devices.list({ params: { id: licenseId }, query: { status: "deactivated" } })
+  assert.deepStrictEqual(
+    items.map((each) => each.slot_held_until),
+    [slot_held_until]
+  )
+  const offlineFor = (fingerprint: string, activate: boolean) =>
+    Effect.map(
+      client.licenses.diagnose({ params: { id: licenseId }, payload: { operation: "offline", fingerprint, activate } }),
+      ({ code }) => code
+    )
+  assert.deepStrictEqual(
+    [yield* offlineFor("lost", true), yield* offlineFor("lost", false), yield* offlineFor("third", true)],
+    [undefined, "DEVICE_NOT_ACTIVE", "ACTIVATION_LIMIT_REACHED"]
+  )
+})
+
 layer(TestServer.layer)("The holder of a license key", (it) => {
   it.effect("lists the devices of the license in signed pages, without what identifies them elsewhere", () =>
     Effect.gen(function* () {
@@ -59,7 +81,7 @@ layer(TestServer.layer)("The holder of a license key", (it) => {
     "deactivates a lost device as often as the license allows, and its slot is held while it may work offline",
     () =>
       Effect.gen(function* () {
-        const { listed, post } = yield* holder({
+        const { id, listed, post } = yield* holder({
           max_activations: 2,
           offline_grace_days: 2,
           self_deactivations_per_month: 1
@@ -83,6 +105,7 @@ layer(TestServer.layer)("The holder of a license key", (it) => {
           after.devices.find(({ id }) => id === device!.id),
           { status: "deactivated", is_activated: false, slot_held_until: device!.offline_expires_at }
         )
+        yield* assertHeld(id, device!)
         assertRefused(yield* post("activate", { fingerprint: "third" }), 403, "ACTIVATION_LIMIT_REACHED")
         const other = after.devices.find(({ is_activated }) => is_activated === true)
         const often = yield* post(`devices/${other!.id}/deactivate`, {})
@@ -98,7 +121,11 @@ layer(TestServer.layer)("The holder of a license key", (it) => {
       assertRefused(yield* list("", { authorization: "License LK-wrong" }), 401, "LICENSE_KEY_INVALID")
       assertRefused(yield* list("?status=active"), 400, "INVALID_QUERY")
       yield* client.licenses.revoke({ params: { id } })
-      assertRefused(yield* list(), 403, "LICENSE_REVOKED")
+      const refused = yield* list("?nonce=asked&limit=2")
+      assertRefused(refused, 403, "LICENSE_REVOKED")
+      assert.deepInclude((refused.json as { error: object }).error, { license_id: id, nonce: "asked" })
+      const unclear = yield* list("?nonce=one&nonce=two")
+      assert.notProperty((unclear.json as { error: object }).error, "nonce")
       assertRefused(yield* post("devices/dev_none/deactivate", {}), 403, "LICENSE_REVOKED")
     })
   )

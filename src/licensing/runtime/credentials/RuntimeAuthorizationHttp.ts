@@ -102,8 +102,16 @@ const refusalIn = (error: unknown): Refusal | undefined => {
   return isRefusal(refusal) ? (refusal as Refusal) : undefined
 }
 
-/** The nonce in the request's body, even if the body is otherwise invalid. */
+/** The nonce in the request's body or query, even if these are otherwise invalid. */
 const requestedNonce = (endpoint: HttpApiEndpoint.Top) =>
+  endpoint.method === "GET" ? nonceInQuery : nonceInBody(endpoint)
+
+const nonceInQuery = Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {
+  const [nonce, ...others] = URL.parse(url, "http://localhost")?.searchParams.getAll("nonce") ?? []
+  return others.length > 0 ? undefined : nonceIn({ nonce })
+})
+
+const nonceInBody = (endpoint: HttpApiEndpoint.Top) =>
   Effect.match(readBody(endpoint), {
     onFailure: () => undefined,
     onSuccess: ({ json }) => nonceIn(Result.getOrUndefined(json))
