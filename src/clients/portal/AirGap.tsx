@@ -8,7 +8,7 @@ import { Camera } from "./Camera.tsx"
 import { useTexts } from "./Language.tsx"
 import { BackTo, Card, Field, Heading, Refusal } from "./Parts.tsx"
 import { QrCode } from "./QrCode.tsx"
-import { type MachineRequest, requestIn, textInFile } from "./RequestFile.ts"
+import { type MachineRequest, requestIn, textInFile } from "./qr/RequestFile.ts"
 import { useAction, useSession } from "./Session.tsx"
 import { textIn } from "./SignIn.tsx"
 

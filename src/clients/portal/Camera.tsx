@@ -1,7 +1,7 @@
 /** The camera, until it sees a QR code. */
 import { useEffect, useRef, useState } from "react"
 import { useTexts } from "./Language.tsx"
-import { loadDecoder, textAt } from "./Picture.ts"
+import { loadDecoder, textAt } from "./qr/Picture.ts"
 
 /** Pixels of a frame that is read: a frame takes a few milliseconds. */
 const side = 900
