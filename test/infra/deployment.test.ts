@@ -23,7 +23,7 @@ const manifest = JSON.parse(read("package.json")) as {
 }
 const settingsIn = (text: string) => [...new Set(text.match(/LICENSING_[A-Z_]+/g) ?? [])].toSorted()
 const settings = settingsIn(
-  ["Config", "ConsoleSettings", "MailSettings"]
+  ["Config", "ConsoleSettings", "MailSettings", "PortalSettings"]
     .flatMap((name) => Array.from(read(`src/platform/config/${name}.ts`).matchAll(/"(LICENSING_\w+)"/g), String))
     .join()
 )
