@@ -243,7 +243,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     await person.opens(`/orders/${order.id}`, `Order ${number}`)
     await person.click("Issue a license", "link")
     await person.seesHeading("Issue a license")
-    await person.page.waitForFunction(`document.querySelector('[name="order_id"]').value === "${order.id}"`)
+    await person.page.waitForFunction(`document.querySelector('[name="order_id"]')?.value === "${order.id}"`)
     const shown = person.page.getByRole("combobox", { name: "Order" })
     await shown.and(person.page.locator(`[value="${number} · stripe"]`)).waitFor()
     await person.choose("Policy", "Pro")
