@@ -75,7 +75,8 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
           holds_slot AS slot, activated_at AS activated, last_validated_at AS validated, due_at AS due,
           offline_expires_at AS offline, slot_held_until AS held FROM devices ORDER BY id`,
       sql<Owned<Lease>>`
-        SELECT license_id AS license, encode(token_hash, 'hex') AS key, id, device_id AS device, status, expires_at AS ends
+        SELECT license_id AS license, encode(token_hash, 'hex') AS key, id, device_id AS device, status, expires_at AS ends,
+          borrowed_until AS borrowed
         FROM leases ORDER BY id`,
       sql<Owned<Assignment & { readonly metadata: never }>>`
         SELECT license_id AS license, feature_id AS key, enabled, max_consumptions AS max, total_consumptions AS used,
@@ -144,7 +145,7 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       sql<Omit<Policy, "features">>`
         SELECT id, license_type, max_activations, max_floating_users, max_container_instances, floating_timeout_minutes,
           grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days,
-          allow_vm, allow_container, max_transfers, allow_transfer, self_deactivations_per_month, hold_offline_slots, show_licensee, duration_days, maintenance_days,
+          allow_vm, allow_container, max_transfers, allow_transfer, self_deactivations_per_month, hold_offline_slots, borrow_days_max, show_licensee, duration_days, maintenance_days,
           duration_starts, not_due_before AS floor, entitlement_counter AS version FROM policies
         WHERE product_id = 'prod_own' ORDER BY id`,
       sql<Omit<PolicyFeature, "metadata"> & { readonly policy: string; readonly id: string; readonly metadata: never }>`

@@ -20,4 +20,10 @@ export interface Lease {
   readonly device: string
   readonly status: string
   readonly ends: number
+  /** Until when the seat was borrowed. */
+  readonly borrowed: number | null
 }
+
+/** Whether a seat is borrowed at an instant. */
+export const isBorrowed = ({ borrowed, status }: Lease, now: number): boolean =>
+  status === "live" && now < (borrowed ?? 0)

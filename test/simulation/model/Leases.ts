@@ -3,11 +3,11 @@ import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import type { CheckoutCommand, LeaseCommand } from "../../../src/licensing/rules/Floating.ts"
 import { accepted, admission, bindingOf, common, deviceOf, features, refused, standing } from "./Admission.ts"
+import { type Device, isBorrowed, type Lease } from "./Devices.ts"
 import { begun, limitsFor } from "./Limits.ts"
 import {
   type Answer,
   accessEnd,
-  type Device,
   dayMillis,
   deviceById,
   endLease,
@@ -21,10 +21,29 @@ import {
 export const leaseEnd = ({ license, policy, now }: Situation): number =>
   Math.min(now + policy.floating_timeout_minutes * minuteMillis, accessEnd(license, policy))
 
+/** The end of a lease after a heartbeat. */
+export const heartbeatEnd = (situation: Situation, lease: Lease): number =>
+  Math.max(leaseEnd(situation), isBorrowed(lease, situation.now) ? lease.borrowed! : 0)
+
+/** Why a seat cannot be borrowed until an instant. */
+const borrowRefusal = ({ license, now, policy }: Situation, until: number | undefined): Code | undefined => {
+  if (until === undefined) return undefined
+  if (until <= now) return "VALIDATION_ERROR"
+  const days = (policy.borrow_days_max ?? 0) * dayMillis
+  return until > Math.min(now + days, accessEnd(license, policy)) ? "BORROW_TOO_LONG" : undefined
+}
+
+const toldBorrowed = (lease: Lease, now: number) =>
+  isBorrowed(lease, now) ? { borrowed_until: formatTimestamp(lease.borrowed!) } : undefined
+
 export const checkout = (situation: Situation, command: CheckoutCommand): Answer => {
   const { license, policy } = situation
   const seats = limitsFor(license, policy).max_floating_users ?? 0
-  const code = admission(situation, command, seats === 0 ? "FLOATING_NOT_ENABLED" : undefined)
+  const { until } = command
+  const isForbidden = until !== undefined && !policy.borrow_days_max
+  const off = seats === 0 ? "FLOATING_NOT_ENABLED" : isForbidden ? "BORROWING_NOT_ALLOWED" : undefined
+  const { left, used } = begun(situation)
+  const code = admission(situation, command, off) ?? borrowRefusal(used, until)
   if (code !== undefined) return refused(situation, code)
   const known = deviceOf(situation, command)
   const held = known === undefined ? undefined : liveLeaseOf(license, known.id)
@@ -42,9 +61,10 @@ export const checkout = (situation: Situation, command: CheckoutCommand): Answer
   }
   const superseded =
     held === undefined ? license.leases : replaced(license.leases, held[0], { ...held[1], status: "superseded" })
-  const { left, used } = begun(situation)
-  const ends = leaseEnd(used)
-  const lease = { id: command.newLeaseId, device: device.id, status: "live", ends }
+  const kept = held !== undefined && isBorrowed(held[1], situation.now) ? held[1].borrowed! : 0
+  const borrowed = Math.max(until ?? 0, kept)
+  const ends = until === undefined ? Math.max(leaseEnd(used), kept) : borrowed
+  const lease = { id: command.newLeaseId, device: device.id, status: "live", ends, borrowed: borrowed || null }
   const after = {
     ...used.license,
     devices: replaced(license.devices, bindingOf(command), device),
@@ -54,28 +74,42 @@ export const checkout = (situation: Situation, command: CheckoutCommand): Answer
     ...common(used, device.id),
     features: features(used),
     lease_token: command.leaseToken,
-    lease_expires_at: formatTimestamp(ends)
+    lease_expires_at: formatTimestamp(ends),
+    ...toldBorrowed(lease, situation.now)
   }
   return accepted(after, reply, "lease.checked_out", ...left)
 }
 
-const leaseRefusal = (situation: Situation, command: LeaseCommand): Code | undefined => {
+const ofState: ReadonlyArray<Code> = ["LICENSE_SUSPENDED", "LICENSE_EXPIRED", "LICENSE_NOT_STARTED"]
+
+const leaseRefusal = (
+  situation: Situation,
+  command: LeaseCommand,
+  operation: "heartbeat" | "checkin"
+): Code | undefined => {
   const code = standing(situation, command)
-  if (code !== undefined) return code
   const lease = situation.license.leases.get(command.tokenHash)
+  // A borrowed seat can be given back unless the license is revoked, which ends it.
+  const isReturned = operation === "checkin" && lease !== undefined && isBorrowed(lease, situation.now)
+  if (code !== undefined && !(isReturned && ofState.includes(code))) return code
   if (lease === undefined) return "LEASE_NOT_FOUND"
   return deviceById(situation.license, lease.device)?.[1].status === "blacklisted" ? "DEVICE_BLACKLISTED" : undefined
 }
 
 export const heartbeat = (situation: Situation, command: LeaseCommand): Answer => {
-  const code = leaseRefusal(situation, command)
+  const code = leaseRefusal(situation, command, "heartbeat")
   if (code !== undefined) return refused(situation, code)
   const lease = situation.license.leases.get(command.tokenHash)!
   if (lease.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
   if (lease.status === "expired") return comeBack(situation, command.tokenHash)
-  if (lease.status !== "live") return refused(situation, "LEASE_NOT_ACTIVE")
-  const ends = leaseEnd(situation)
-  const reply = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(ends) }
+  const isReset = deviceById(situation.license, lease.device)?.[1].status === "reset"
+  if (lease.status !== "live" || isReset) return refused(situation, "LEASE_NOT_ACTIVE")
+  const ends = heartbeatEnd(situation, lease)
+  const reply = {
+    ...common(situation, lease.device),
+    lease_expires_at: formatTimestamp(ends),
+    ...toldBorrowed(lease, situation.now)
+  }
   const leases = replaced(situation.license.leases, command.tokenHash, { ...lease, ends })
   return accepted({ ...situation.license, leases }, { ...reply, features: features(situation) })
 }
@@ -95,14 +129,14 @@ const comeBack = (situation: Situation, token: string): Answer => {
   const after = {
     ...used.license,
     devices: replaced(license.devices, key, seated),
-    leases: replaced(license.leases, token, { ...lease, status: "live", ends })
+    leases: replaced(license.leases, token, { ...lease, status: "live", ends, borrowed: null })
   }
   const told = { ...common(used, lease.device), lease_expires_at: formatTimestamp(ends), renewed: true }
   return accepted(after, { ...told, features: features(used) }, "lease.checked_out", ...left)
 }
 
 export const checkin = (situation: Situation, command: LeaseCommand): Answer => {
-  const code = leaseRefusal(situation, command)
+  const code = leaseRefusal(situation, command, "checkin")
   if (code !== undefined) return refused(situation, code)
   const lease = situation.license.leases.get(command.tokenHash)!
   if (lease.status !== "live") return refused(situation, "LEASE_NOT_ACTIVE")

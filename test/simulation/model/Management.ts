@@ -8,6 +8,7 @@ import type { RenewCommand } from "../../../src/licensing/changes/Renewal.ts"
 import type { TransferCommand } from "../../../src/licensing/changes/Transfer.ts"
 import type { UpdateCommand } from "../../../src/licensing/changes/Update.ts"
 import { accepted, refused } from "./Admission.ts"
+import { isBorrowed } from "./Devices.ts"
 import { beganAt, featuresFrom, limitsFor, termEnd } from "./Limits.ts"
 import {
   type Answer,
@@ -18,8 +19,10 @@ import {
   deviceById,
   endLease,
   endLeases,
+  endUnborrowed,
   type License,
   liveLeaseOf,
+  liveLeases,
   publishedVersion,
   replaced,
   type Situation,
@@ -70,9 +73,10 @@ const lifecycle =
     return accepted(after, shown(situation, after), event)
   }
 
-export const suspend = lifecycle("suspend", "license.suspended", (license) =>
-  endLeases(license, "ended", "deactivated")
-)
+const endAllUnborrowed = (license: License, now: number): License =>
+  liveLeases(license).reduce((left, [token]) => endUnborrowed(left, token, "ended", now), license)
+
+export const suspend = lifecycle("suspend", "license.suspended", (license, { now }) => endAllUnborrowed(license, now))
 export const reinstate = lifecycle("reinstate", "license.reinstated", (license, { policy, now }) => ({
   ...license,
   floor: servedAgain(license, policy, license.starts, now)
@@ -126,8 +130,8 @@ export const renewMaintenance = (situation: Situation, command: MaintenanceComma
 
 const resettable = Object.entries(deviceTransitions.reset).flatMap(([from, to]) => (to === "reset" ? [from] : []))
 
-const allReset = (license: License): License => ({
-  ...endLeases(license, "ended", "deactivated"),
+const allReset = (license: License, releases: boolean, now: number): License => ({
+  ...(releases ? endLeases(license, "ended", "deactivated") : endAllUnborrowed(license, now)),
   active: 0,
   devices: new Map(
     Array.from(license.devices, ([key, device]) => [
@@ -138,9 +142,9 @@ const allReset = (license: License): License => ({
 })
 
 export const transfer = (situation: Situation, command: TransferCommand): Answer => {
-  const { license, policy } = situation
+  const { license, now, policy } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-  const { customer_id = license.customer_id, reset_devices = false } = command
+  const { customer_id = license.customer_id, release_borrowed = false, reset_devices = false } = command
   const customer = customers[command.customer_id || "cust_a"]
   if (customer === undefined) return refused(situation, "NOT_FOUND")
   const isAnother = customer_id !== null && customer_id !== "" && customer_id !== license.customer_id
@@ -153,8 +157,10 @@ export const transfer = (situation: Situation, command: TransferCommand): Answer
   if (moves && max_transfers > 0 && license.transfers >= max_transfers) {
     return refused(situation, "TRANSFER_LIMIT_REACHED")
   }
-  const resets = reset_devices && Array.from(license.devices.values()).some(({ status }) => resettable.includes(status))
-  const left = resets ? allReset(license) : license
+  const frees = release_borrowed && liveLeases(license).some(([, lease]) => isBorrowed(lease, now))
+  const isAny = Array.from(license.devices.values()).some(({ status }) => resettable.includes(status))
+  const resets = reset_devices && (isAny || frees)
+  const left = resets ? allReset(license, release_borrowed, now) : license
   const owned = moves ? { ...left, ...owner, transfers: license.transfers + 1 } : left
   const raisedOrNot = moves || resets ? raised(owned) : owned
   const after = { ...raisedOrNot, key: command.newKey?.key_hash ?? license.key }
@@ -178,20 +184,27 @@ export const same = (one: object, other: object): boolean => canonicalize(one as
 
 const deviceAction =
   (operation: keyof typeof deviceTransitions, event: string, leaseStatus: string) =>
-  (situation: Situation, { device_id }: DeviceCommand): Answer => {
-    const { license } = situation
+  (situation: Situation, { device_id, release_borrowed = false }: DeviceCommand): Answer => {
+    const { license, now } = situation
     const [key, device] = deviceById(license, device_id) ?? []
     if (key === undefined || device === undefined) return refused(situation, "NOT_FOUND")
     if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
     const to = deviceTransitions[operation][device.status]!
     if (to === "conflict") return refused(situation, "DEVICE_STATE_CONFLICT")
-    if (to === "unchanged") return accepted(license, { id: device_id, status: device.status })
     const lease = liveLeaseOf(license, device_id)
-    const freed = lease === undefined ? license : endLease(license, lease[0], leaseStatus, "deactivated")
-    const moved: Device = { ...device, status: to, slot: false, held: null }
+    const releases = release_borrowed && lease !== undefined && isBorrowed(lease[1], now)
+    if (to === "unchanged" && !releases) return accepted(license, { id: device_id, status: device.status })
+    const status = to === "unchanged" ? device.status : to
+    const freed =
+      lease === undefined
+        ? license
+        : releases
+          ? endLease(license, lease[0], leaseStatus, "deactivated")
+          : endUnborrowed(license, lease[0], leaseStatus, now)
+    const moved: Device = { ...device, status, slot: false, held: null }
     const active = device.slot ? license.active - 1 : license.active
     const after = { ...freed, active, devices: replaced(freed.devices, key, moved) }
-    return accepted(after, { id: device_id, status: to }, event)
+    return accepted(after, { id: device_id, status }, event)
   }
 
 export const resetDevice = deviceAction("reset", "device.reset", "ended")

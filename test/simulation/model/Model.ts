@@ -1,6 +1,6 @@
 /** The simulator's license and its states, written from docs/API.md and docs/STATES.md, not from the rules. */
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
-import type { Device, Lease } from "./Devices.ts"
+import { type Device, isBorrowed, type Lease } from "./Devices.ts"
 import type { OwnLimits } from "./Limits.ts"
 import type { PolicyFeature } from "./Moves.ts"
 import type { Grid, Quota, Subscription, Usage } from "./Periods.ts"
@@ -25,6 +25,7 @@ export interface Policy {
   readonly allow_transfer: boolean
   readonly self_deactivations_per_month: number
   readonly hold_offline_slots: boolean
+  readonly borrow_days_max: number | null
   readonly show_licensee: boolean
   readonly duration_days: number | null
   readonly maintenance_days: number | null
@@ -227,7 +228,10 @@ export const isOverdue = (device: Device, license: License, policy: Policy, now:
 
 /** A live lease that ended because its license's access ended. */
 export const isCut = (lease: Lease, license: License, policy: Policy, now: number): boolean =>
-  lease.status === "live" && statusAt(license, policy, now) === "expired" && lease.ends >= accessEnd(license, policy)
+  lease.status === "live" &&
+  !isBorrowed(lease, now) &&
+  statusAt(license, policy, now) === "expired" &&
+  lease.ends >= accessEnd(license, policy)
 
 export const isLapsed = (lease: Lease, license: License, policy: Policy, now: number): boolean =>
   lease.status === "live" && lease.ends <= now && !isCut(lease, license, policy, now)
@@ -253,3 +257,11 @@ export const endLease = (license: License, token: string, status: string, otherw
 
 export const endLeases = (license: License, status: string, otherwise: string): License =>
   liveLeases(license).reduce((left, [token]) => endLease(left, token, status, otherwise), license)
+
+/** Ends a lease, unless its seat is borrowed: then it stays until its machine is due to bring it back. */
+export const endUnborrowed = (license: License, token: string, status: string, now: number): License => {
+  const lease = license.leases.get(token)!
+  return isBorrowed(lease, now)
+    ? { ...license, leases: replaced(license.leases, token, { ...lease, ends: lease.borrowed! }) }
+    : endLease(license, token, status, "deactivated")
+}

@@ -103,6 +103,12 @@ export class Clients {
     return { newLeaseId: `lse_${this.made}`, leaseToken, tokenHash: sha256Hex(leaseToken) }
   }
 
+  /** A third of the checkouts borrow the seat: mostly for a time that is allowed. */
+  private borrowing(now: number) {
+    const ahead = [-1, 0, minuteMillis, minuteMillis, dayMillis, dayMillis, 3 * dayMillis, 40 * dayMillis]
+    return this.random.chance(0.35) && { until: now + this.random.pick(ahead) }
+  }
+
   private draw(operation: Operation, license: License, stored: Stored, now: number): readonly [string, unknown] {
     switch (operation) {
       case "edit policy":
@@ -163,7 +169,7 @@ export class Clients {
       case "deactivate own":
         return { ...this.keyed(license), deviceId: this.managed(operation, license) }
       case "checkout":
-        return { ...this.runtime(license, 0.2), ...this.device(), ...this.lease() }
+        return { ...this.runtime(license, 0.2), ...this.device(), ...this.lease(), ...this.borrowing(now) }
       case "heartbeat":
       case "checkin":
         return { ...this.keyed(license), tokenHash: this.token(license) }
@@ -172,6 +178,7 @@ export class Clients {
       case "take back":
         return { ...this.runtime(license), ...this.usage.reversal(license, stored) }
       case "reset device":
+        return { device_id: this.managed(operation, license), release_borrowed: this.random.chance(0.3) }
       case "blacklist":
       case "unblacklist":
         return { device_id: this.managed(operation, license) }
@@ -198,6 +205,7 @@ export class Clients {
           ...(random.chance(0.6) && { customer_id: random.pick(["", "cust_a", "cust_b", "cust_a", unknown]) }),
           ...(random.chance(0.4) && { customer_name: random.pick(["Ada", "Bob"]) }),
           reset_devices: random.chance(0.4),
+          release_borrowed: random.chance(0.3),
           ...(random.chance(0.2) && { newKey: this.rotation(license) })
         }
       case "change policy":

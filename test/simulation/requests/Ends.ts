@@ -5,7 +5,7 @@ export const endsOf = (license: License, policy: Policy): ReadonlyArray<number> 
   license.expires ?? 0,
   license.starts ?? 0,
   accessEnd(license, policy),
-  ...liveLeases(license).map(([, lease]) => lease.ends),
+  ...liveLeases(license).flatMap(([, { borrowed, ends }]) => [ends, borrowed ?? ends]),
   ...Array.from(license.devices.values(), ({ due }) => Math.max(due ?? 0, license.floor ?? 0, policy.floor ?? 0)),
   ...Array.from(license.devices.values(), ({ held }) => held ?? 0),
   ...Array.from(license.assignments.values(), ({ expires }) => expires ?? 0),

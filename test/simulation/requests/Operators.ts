@@ -33,6 +33,7 @@ export const policyEdit = (random: RandomSource) => {
     allow_transfer: random.chance(0.8),
     self_deactivations_per_month: random.pick([0, 1, 3]),
     hold_offline_slots: random.chance(0.5),
+    borrow_days_max: random.pick([null, 0, 1, 30]),
     show_licensee: random.chance(0.5),
     duration_days: random.pick([null, 1, 30]),
     maintenance_days: random.pick([null, 1, 30]),

@@ -153,6 +153,7 @@ const rulesOf = (random: RandomSource): Omit<Policy, "id" | "license_type" | Ter
   allow_transfer: random.chance(0.8),
   self_deactivations_per_month: random.pick([0, 1, 2, 5]),
   hold_offline_slots: random.chance(0.4),
+  borrow_days_max: random.pick([null, 1, 3, 30]),
   show_licensee: random.chance(0.3),
   features: policyFeaturesOf(random),
   floor: null,
