@@ -21,7 +21,8 @@ const seeds = [
   1061,
   1065,
   1066,
-  1067
+  1067,
+  1102
 ]
 /** Within these every command must have been accepted and every fault injected. */
 const candidates = [...seeds, ...Array.from({ length: 100 }, (_, index) => first + index)]

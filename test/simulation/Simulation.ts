@@ -61,6 +61,8 @@ class Run {
   /** Draws what later kinds of faults do, so that the earlier ones stay the same. */
   private readonly later: RandomSource
   private readonly lost = new LostValidations()
+  /** The validation intervals of policies that required no heartbeats, so far. */
+  private readonly intervals = new Set<number>()
   /** What the standby has received; undefined until the first time. */
   private standby: { readonly stored: Stored; readonly memory: Memory } | undefined
   readonly coverage: Coverage
@@ -199,6 +201,9 @@ class Run {
       checkCatalogRows(stored, periods)
       checkCatalogRequests(step, stored, periods)
     })
+    for (const { catalog } of periods)
+      for (const policy of catalog.policies.values())
+        if (!policy.require_heartbeat) this.intervals.add(policy.validation_interval_minutes)
     for (const before of this.stored.licenses.values()) {
       const mine = calls.filter((call) => isOfLicense(call) && call.subject === before.id)
       const others = calls.length - calls.filter(isOfLicense).length
@@ -211,7 +216,8 @@ class Run {
         calls: mine,
         outcomes,
         isContended,
-        remembered: this.lost.of(before.id)
+        remembered: this.lost.of(before.id),
+        intervals: this.intervals
       }
       by("history", () => new Replay(licenseStep).run())
     }

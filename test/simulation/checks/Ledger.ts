@@ -142,7 +142,7 @@ const checkClosed = ({ events, ledger }: Stored): void => {
     violation(`ends of periods in the ledger: ${show(rows)}, in events: ${show(told)}`)
 }
 
-/** Periods of a subscription are those of the license's subscription, whoever changed it last. */
+/** The boundaries by subscription equal the period of the license's subscription, after edits of either. */
 const checkBoundaries = (
   { assignments, id, subscription }: License,
   subscriptions: Stored["catalog"]["subscriptions"]

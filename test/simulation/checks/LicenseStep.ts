@@ -24,4 +24,6 @@ export interface LicenseStep {
   readonly isContended: boolean
   /** The last validation of each device, by binding, that a failover has lost: nodes may remember it. */
   readonly remembered: ReadonlyMap<string, number>
+  /** Validation intervals, in minutes, of policies that required no heartbeats: nodes may remember them. */
+  readonly intervals: ReadonlySet<number>
 }

@@ -72,7 +72,7 @@ const promising: ReadonlyArray<string> = ["activate", "validate"]
 export const adoptTimes = (
   license: License,
   stored: License,
-  { nows, calls, outcomes, remembered }: LicenseStep,
+  { intervals, nows, calls, outcomes, remembered }: LicenseStep,
   situations: Iterable<Situation>
 ): License => {
   const kindOf = ({ request }: Call) => outcomes.get(request)!.kind
@@ -90,7 +90,13 @@ export const adoptTimes = (
       violation(`a validation of ${device.id} was not kept`)
     }
     const { due = device.due, offline = null } = stored.devices.get(key) ?? {}
-    const isPromised = () => all.some(({ policy, now }) => promise(policy, offline, now) === due)
+    // Without required heartbeats the promise of a decision on an outdated policy may be stored: it is not fenced.
+    const isPromised = () =>
+      all.some(({ policy, now }) =>
+        [policy.validation_interval_minutes, ...intervals].some(
+          (minutes) => promise({ ...policy, validation_interval_minutes: minutes }, offline, now) === due
+        )
+      )
     const isAnswered = () => calls.some((call) => promising.includes(call.operation) && bindingOf(call) === key)
     if (due !== device.due && !(isAnswered() && isPromised())) {
       violation(`${device.id} is due at ${due}, the model says ${device.due}`)
