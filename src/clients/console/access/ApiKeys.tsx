@@ -3,11 +3,11 @@ import { getRouteApi } from "@tanstack/react-router"
 import type { ApiKey } from "../../../vendor/apiKeys/ApiKey.ts"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
-import { List, pageOf } from "../parts/List.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
+import { List, pageOf } from "../tables/List.tsx"
 import {
   type Creation,
   changeFields,

@@ -13,9 +13,9 @@ import {
   lines,
   text
 } from "../parts/Fields.tsx"
-import { requireRead, withListNote } from "../parts/ListFields.tsx"
 import { type Asked, lastOf } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { requireRead, withListNote } from "../tables/ListFields.tsx"
 import { scopeChoices } from "./Scopes.ts"
 
 export type Creation = Payload<"createApiKey">

@@ -3,10 +3,10 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import type { WebhookEndpoint } from "../../../ledger/webhooks/Webhook.ts"
 import { Empty } from "../parts/Empty.tsx"
 import { countOf } from "../parts/Format.ts"
-import { List, pageOf } from "../parts/List.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
+import { List, pageOf } from "../tables/List.tsx"
 import { type HealthOf, rateOf, State, WithHealth } from "./Health.tsx"
 import { EditWebhook, NewWebhook, WebhookActions } from "./WebhookActions.tsx"
 
@@ -17,7 +17,7 @@ const columnsWith = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>>
     title: "Name",
     show: ({ id, name, url }) => (
       <>
-        <Link to="/webhooks/$id" params={{ id }} className="record">
+        <Link to="/webhooks/$id" params={{ id }}>
           {name}
         </Link>
         <small>{url}</small>

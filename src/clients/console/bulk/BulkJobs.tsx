@@ -4,9 +4,9 @@ import { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
 import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf } from "../parts/Format.ts"
-import { Filter, List, pageOf, useNarrow } from "../parts/List.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
+import { Filter, List, pageOf, useNarrow } from "../tables/List.tsx"
 import { bulkChanges, changeOf, nameOfJob } from "./BulkChanges.ts"
 import type { BulkSearch } from "./BulkSearch.ts"
 
@@ -19,7 +19,7 @@ const columns: ReadonlyArray<Column<BulkJob>> = [
     title: "Change",
     show: (job) => (
       <>
-        <Link to="/bulk-jobs/$id" params={{ id: job.id }} className="record">
+        <Link to="/bulk-jobs/$id" params={{ id: job.id }}>
           {nameOfJob(job, changeOf(job.action).label)}
         </Link>
         {job.reason !== undefined && <small>{job.reason}</small>}

@@ -8,6 +8,8 @@ export interface Selection {
   /** All that the filters choose, also those on other pages. */
   readonly all: boolean
   readonly rows: ReadonlyMap<string, License>
+  /** The row that was chosen last: with the shift key, all rows from there on follow. */
+  readonly last?: string
 }
 
 const none: Selection = { all: false, rows: new Map() }
@@ -31,14 +33,18 @@ const isChosen = ({ all, rows }: Selection, { id }: License) => all || rows.has(
 
 /** The column with a box for each row, and one for all rows of the page. */
 export const choiceOf = ({ rows, selection, set }: Chooser): Choice<License> => {
-  const toggle = (licenses: ReadonlyArray<License>, chosen: boolean) => {
+  const toggle = (licenses: ReadonlyArray<License>, chosen: boolean, last?: string) => {
     // Without one row, all that the filters choose are no longer chosen: the rest of the page is.
     const next = new Map(selection.all ? rows.map((row) => [row.id, row]) : selection.rows)
     for (const license of licenses) {
       if (chosen) next.set(license.id, license)
       else next.delete(license.id)
     }
-    set({ all: false, rows: next })
+    set({ all: false, rows: next, ...(last === undefined ? {} : { last }) })
+  }
+  const rangeTo = (license: License): ReadonlyArray<License> => {
+    const [from, to] = [rows.findIndex(({ id }) => id === selection.last), rows.indexOf(license)]
+    return from === -1 ? [license] : rows.slice(Math.min(from, to), Math.max(from, to) + 1)
   }
   const chosen = rows.filter((row) => isChosen(selection, row)).length
   return {
@@ -58,7 +64,10 @@ export const choiceOf = ({ rows, selection, set }: Chooser): Choice<License> => 
         type="checkbox"
         aria-label={`Choose ${licenseName(license)}, …${license.license_key_last4}`}
         checked={isChosen(selection, license)}
-        onChange={({ currentTarget }) => toggle([license], currentTarget.checked)}
+        onChange={({ currentTarget, nativeEvent }) => {
+          const isRange = nativeEvent instanceof MouseEvent && nativeEvent.shiftKey
+          toggle(isRange ? rangeTo(license) : [license], currentTarget.checked, license.id)
+        }}
       />
     )
   }

@@ -3,11 +3,11 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Product } from "../../../vendor/products/Product.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
-import { List, pageOf } from "../parts/List.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMayForAll } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { List, pageOf } from "../tables/List.tsx"
 
 const route = getRouteApi("/products")
 

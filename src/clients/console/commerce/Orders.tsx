@@ -2,9 +2,9 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { OrderStatus } from "../../../vendor/commerce/Order.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { List, pageOf } from "../parts/List.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
+import { List, pageOf } from "../tables/List.tsx"
 import { newOrderFields, type OrderPayload, orderColumns } from "./OrderFields.tsx"
 import { OfProduct, PurchaseFilters } from "./PurchaseFilters.tsx"
 import type { OrderSearch } from "./PurchaseSearch.ts"
@@ -41,7 +41,7 @@ const OrdersOf = ({ product, search }: { readonly product: string; readonly sear
           />
         )}
       </Heading>
-      <PurchaseFilters search={search} product={product} statuses={OrderStatus.literals} />
+      <PurchaseFilters list="Orders" search={search} product={product} statuses={OrderStatus.literals} />
       <List
         caption="Orders"
         noun="order"

@@ -1,11 +1,12 @@
 /** The filters of lists of orders and subscriptions. Both are lists of one product: the address's, or else the first. */
 import type { ReactNode } from "react"
 import { choicesOf } from "../parts/Fields.tsx"
-import { Filter, TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/ListFields.tsx"
-import { CustomerName, SubscriptionName } from "../parts/Names.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
+import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
+import { ProductFilter } from "../tables/ListFields.tsx"
+import { RecordChips } from "../tables/RecordChip.tsx"
+import { Views } from "../tables/Views.tsx"
 
 interface Filters {
   readonly product_id?: string
@@ -37,6 +38,7 @@ export const OfProduct = (props: {
 }
 
 export const PurchaseFilters = (props: {
+  readonly list: string
   readonly search: Filters
   readonly product: string
   readonly statuses: ReadonlyArray<string>
@@ -44,42 +46,22 @@ export const PurchaseFilters = (props: {
   const { product, search, statuses } = props
   const narrow = useNarrow()
   return (
-    <>
-      <search className="row filters" aria-label="Filters">
-        <ProductFilter value={product} needed cleared={{ subscription_id: undefined }} />
-        <TextFilter label="Number" value={search.external_id} onChange={(external_id) => narrow({ external_id })} />
-        <TextFilter
-          label="System"
-          value={search.external_system}
-          onChange={(external_system) => narrow({ external_system })}
-        />
-        <Filter
-          label="Status"
-          value={search.status}
-          choices={choicesOf(statuses)}
-          onChange={(status) => narrow({ status })}
-        />
-      </search>
-      {search.customer_id !== undefined && (
-        <Narrowed label="customer" onClear={() => narrow({ customer_id: undefined })}>
-          <CustomerName id={search.customer_id} />
-        </Narrowed>
-      )}
-      {search.subscription_id !== undefined && (
-        <Narrowed label="subscription" onClear={() => narrow({ subscription_id: undefined })}>
-          <SubscriptionName id={search.subscription_id} />
-        </Narrowed>
-      )}
-    </>
+    <search className="row filters" aria-label="Filters">
+      <ProductFilter value={product} needed cleared={{ subscription_id: undefined }} />
+      <TextFilter label="Number" value={search.external_id} onChange={(external_id) => narrow({ external_id })} />
+      <TextFilter
+        label="System"
+        value={search.external_system}
+        onChange={(external_system) => narrow({ external_system })}
+      />
+      <Filter
+        label="Status"
+        value={search.status}
+        choices={choicesOf(statuses)}
+        onChange={(status) => narrow({ status })}
+      />
+      <RecordChips search={search} />
+      <Views list={props.list} search={search} />
+    </search>
   )
 }
-
-/** A filter that a link set. */
-const Narrowed = (props: { readonly label: string; readonly children: ReactNode; readonly onClear: () => void }) => (
-  <div className="row">
-    Only of the {props.label} {props.children}
-    <button type="button" onClick={props.onClear}>
-      Show all
-    </button>
-  </div>
-)

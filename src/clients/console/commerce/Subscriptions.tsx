@@ -2,10 +2,10 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { SubscriptionStatus } from "../../../vendor/commerce/Subscription.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { List, pageOf } from "../parts/List.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
+import { List, pageOf } from "../tables/List.tsx"
 import { OfProduct, PurchaseFilters } from "./PurchaseFilters.tsx"
 import type { SubscriptionSearch } from "./PurchaseSearch.ts"
 import { newSubscriptionFields, type SubscriptionPayload, subscriptionColumns } from "./SubscriptionFields.tsx"
@@ -45,7 +45,7 @@ const SubscriptionsOf = (props: { readonly product: string; readonly search: Sub
           />
         )}
       </Heading>
-      <PurchaseFilters search={search} product={product} statuses={SubscriptionStatus.literals} />
+      <PurchaseFilters list="Subscriptions" search={search} product={product} statuses={SubscriptionStatus.literals} />
       <List
         caption="Subscriptions"
         noun="subscription"

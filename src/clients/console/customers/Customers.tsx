@@ -2,9 +2,10 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMayForAll } from "../service/Hooks.ts"
+import { List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
+import { Views } from "../tables/Views.tsx"
 import { type CustomerPayload, customerFields, titleOf } from "./CustomerFields.ts"
 import type { CustomerSearch } from "./CustomerSearch.ts"
 
@@ -49,6 +50,7 @@ export const Customers = () => {
       <search className="row filters" aria-label="Filters">
         <TextFilter label="E-mail" value={search.email} onChange={(email) => narrow({ email })} />
         <TextFilter label="Code" value={search.code} onChange={(code) => narrow({ code })} />
+        <Views list="Customers" search={search} />
       </search>
       <List
         caption="Customers"

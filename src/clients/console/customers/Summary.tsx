@@ -4,9 +4,9 @@ import type { CustomerSummary, UsageSummaryRow } from "../../../insight/reports/
 import type { LicenseStatus } from "../../../licensing/model/License.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { Filter, useNarrow } from "../parts/List.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
+import { Filter, useNarrow } from "../tables/List.tsx"
 import { beginOf, SummaryPeriod } from "./CustomerSearch.ts"
 
 const periods = choicesOf(SummaryPeriod.literals)

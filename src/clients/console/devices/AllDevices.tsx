@@ -5,10 +5,11 @@ import { useState } from "react"
 import { type Device, DeviceBindingKind, DeviceStatus } from "../../../licensing/model/Device.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { wordsOf } from "../parts/Format.ts"
-import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/ListFields.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
+import { Filter, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
+import { ProductFilter } from "../tables/ListFields.tsx"
+import { Views } from "../tables/Views.tsx"
 import { DeviceActions, deviceName } from "./DeviceActions.tsx"
 import { type DeviceSearch, filtersOf, Seen } from "./DeviceSearch.ts"
 
@@ -89,6 +90,7 @@ export const AllDevices = () => {
           onChange={(binding_kind) => narrow({ binding_kind })}
         />
         <Filter label="Seen" value={search.seen} choices={periods} onChange={(seen) => narrow({ seen })} />
+        <Views list="Devices" search={search} />
       </search>
       <List
         caption="Devices"

@@ -5,10 +5,10 @@ import type { ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { wordsOf } from "../parts/Format.ts"
-import { changed } from "../parts/List.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Facts, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
+import { changed } from "../tables/List.tsx"
 
 type Fact = readonly [name: string, value: ReactNode]
 

@@ -4,10 +4,10 @@ import { ActivitySource } from "../../../insight/activities/Activity.ts"
 import { AuditActorType } from "../../../ledger/events/Event.ts"
 import { eventTypes } from "../../../ledger/events/EventType.ts"
 import { choicesOf } from "../parts/Fields.tsx"
-import { Filter, TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/ListFields.tsx"
 import { DayFilter } from "../reports/UsageFilters.tsx"
 import { useMay } from "../service/Hooks.ts"
+import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
+import { ProductFilter } from "../tables/ListFields.tsx"
 import type { FeedSearch } from "./FeedSearch.ts"
 
 const actionChoices = choicesOf(actions)

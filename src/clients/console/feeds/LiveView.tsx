@@ -2,8 +2,8 @@
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import { countOf } from "../parts/Format.ts"
-import { changed, useNarrow } from "../parts/List.tsx"
 import { Fault, Waiting } from "../parts/Show.tsx"
+import { changed, useNarrow } from "../tables/List.tsx"
 import type { Entry, Feed } from "./Feed.ts"
 import type { LiveFeed, Pause } from "./UseFeed.ts"
 

@@ -6,14 +6,14 @@ import type { IssueSearch } from "../batch/IssueSearch.ts"
 import { Secret } from "../once/Secret.tsx"
 import { email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { listField } from "../parts/ListFields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
-import { OneProduct } from "../parts/OneProduct.tsx"
 import { customer, order, subscription } from "../parts/Pickers.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { sendsMail } from "../service/Address.ts"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { listField } from "../tables/ListFields.tsx"
+import { OneProduct } from "../tables/OneProduct.tsx"
 
 const route = getRouteApi("/licenses/new")
 

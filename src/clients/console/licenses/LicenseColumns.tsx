@@ -12,7 +12,7 @@ export const licenseColumns = (
     title: "Customer",
     show: (license) => (
       <>
-        <Link to="/licenses/$id" params={{ id: license.id }} className="record">
+        <Link to="/licenses/$id" params={{ id: license.id }}>
           {licenseName(license)}
         </Link>
         {license.customer_name !== undefined && <small>{license.customer_email}</small>}

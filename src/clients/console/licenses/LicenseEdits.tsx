@@ -2,10 +2,10 @@
 import type { License } from "../../../licensing/model/License.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
-import { listField } from "../parts/ListFields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { listField } from "../tables/ListFields.tsx"
 
 interface Props {
   readonly license: License

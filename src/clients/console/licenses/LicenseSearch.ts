@@ -12,6 +12,8 @@ export const LicenseSearch = Schema.Struct({
   policy_id: text,
   customer_id: text,
   batch: text,
+  order_id: text,
+  subscription_id: text,
   status: Schema.optionalKey(LicenseStatus),
   expires: Schema.optionalKey(Period),
   sort: Schema.optionalKey(Schema.Literals(["created_at", "-created_at", "expires_at", "-expires_at"])),

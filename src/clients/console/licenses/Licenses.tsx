@@ -7,10 +7,12 @@ import { choiceOf, useSelection } from "../bulk/Selection.tsx"
 import { Icon } from "../look/Icon.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
-import { changed, Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/ListFields.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { changed, Filter, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
+import { ProductFilter } from "../tables/ListFields.tsx"
+import { RecordChips } from "../tables/RecordChip.tsx"
+import { Views } from "../tables/Views.tsx"
 import { licenseColumns } from "./LicenseColumns.tsx"
 import { filtersOf, type LicenseSearch } from "./LicenseSearch.ts"
 import { Period } from "./Periods.ts"
@@ -44,7 +46,7 @@ export const Licenses = () => {
       >
         {mayIssue && <IssueLink />}
       </Heading>
-      <Filters search={search} />
+      <Filters search={search} isNarrowed={isNarrowed} />
       {shown !== undefined && <ChosenBar selection={selection} set={set} page={shown} filters={filters} />}
       <List
         caption="Licenses"
@@ -91,6 +93,8 @@ const cleared = {
   product_id: undefined,
   policy_id: undefined,
   customer_id: undefined,
+  order_id: undefined,
+  subscription_id: undefined,
   status: undefined,
   expires: undefined,
   batch: undefined,
@@ -103,7 +107,8 @@ const ClearFilters = () => (
   </Link>
 )
 
-const Filters = ({ search }: { readonly search: LicenseSearch }) => {
+const Filters = (props: { readonly search: LicenseSearch; readonly isNarrowed: boolean }) => {
+  const { isNarrowed, search } = props
   const narrow = useNarrow()
   const may = useMay()
   return (
@@ -113,9 +118,9 @@ const Filters = ({ search }: { readonly search: LicenseSearch }) => {
       <Filter label="Status" value={search.status} choices={statuses} onChange={(status) => narrow({ status })} />
       <Filter label="Expires" value={search.expires} choices={periods} onChange={(expires) => narrow({ expires })} />
       <TextFilter label="Batch" value={search.batch} onChange={(batch) => narrow({ batch })} />
-      {(search.q ?? search.batch ?? search.product_id ?? search.status ?? search.expires) !== undefined && (
-        <ClearFilters />
-      )}
+      <RecordChips search={search} />
+      {isNarrowed && <ClearFilters />}
+      <Views list="Licenses" search={search} />
     </search>
   )
 }

@@ -1,6 +1,6 @@
 /** Actions behind a button, in the popover of HTML: it closes by Escape and by a click beside it, and gives the focus back. */
 import { type KeyboardEvent, type ReactNode, type ToggleEvent, useCallback, useEffect, useId, useRef } from "react"
-import { Icon } from "../look/Icon.tsx"
+import { Icon, type IconName } from "../look/Icon.tsx"
 
 const gap = 4
 const edge = 8
@@ -15,6 +15,8 @@ export const Menu = (props: {
   readonly label: string
   /** The button is an icon, and the label its name. */
   readonly quiet?: true
+  /** In place of the three dots of a quiet one. */
+  readonly icon?: IconName
   readonly children: ReactNode
 }) => {
   const id = useId()
@@ -56,7 +58,7 @@ export const Menu = (props: {
         popoverTarget={id}
         {...(props.quiet ? { "aria-label": props.label } : {})}
       >
-        {props.quiet ? <Icon name="more" /> : props.label}
+        {props.quiet ? <Icon name={props.icon ?? "more"} /> : props.label}
         {!props.quiet && <Icon name="down" />}
       </button>
       {/* biome-ignore lint/a11y/useSemanticElements: a menu is not a group of fields. */}

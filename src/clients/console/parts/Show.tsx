@@ -2,7 +2,7 @@
 import { useRouterState } from "@tanstack/react-router"
 import { Cause, Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
-import { type PointerEvent, type ReactNode, useEffect } from "react"
+import { type ReactNode, type SyntheticEvent, useEffect } from "react"
 import type { IconName } from "../look/Icon.tsx"
 import { title } from "../service/Address.ts"
 import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
@@ -165,7 +165,7 @@ export interface Choice<A> {
 }
 
 /** Shows a truncated text in full on hover. */
-const tellCut = ({ target }: PointerEvent<HTMLElement>) => {
+const tellCut = ({ target }: SyntheticEvent<HTMLElement>) => {
   const cell = target instanceof Element ? target.closest<HTMLElement>("td, th") : null
   if (cell !== null && cell.scrollWidth > cell.clientWidth && cell.title === "") cell.title = cell.textContent ?? ""
 }
@@ -181,6 +181,10 @@ export const Table = <A,>(props: {
   readonly heading?: (column: Column<A>) => ReactNode
   readonly sorted?: (column: Column<A>) => "ascending" | "descending" | undefined
   readonly choice?: Choice<A> | undefined
+  /** It is the list of a screen, by this name. */
+  readonly list?: string
+  /** Where its columns are chosen. */
+  readonly picks?: ReactNode
 }) => {
   if (props.rows.length === 0)
     return typeof props.empty === "string" ? <Empty icon={props.icon ?? "table"} title={props.empty} /> : props.empty
@@ -193,10 +197,11 @@ export const Table = <A,>(props: {
   return (
     // A wide table scrolls inside its own box, which the keyboard can reach.
     <div
-      className={isFitted ? "listing fitted" : "listing scrolling"}
+      className={`listing ${isFitted ? "fitted" : "scrolling"}${props.picks ? " picked" : ""}`}
+      data-list={props.list}
       {...(isFitted ? {} : { role: "group", "aria-label": props.caption, tabIndex: 0 })}
     >
-      <table aria-label={props.caption} onPointerOver={tellCut}>
+      <table aria-label={props.caption} onPointerOver={tellCut} onFocus={tellCut}>
         <thead>
           <tr>
             {props.choice !== undefined && <td className="chooses">{props.choice.heading}</td>}
@@ -209,6 +214,7 @@ export const Table = <A,>(props: {
                 )}
               </th>
             ))}
+            {props.picks && <td className="picks">{props.picks}</td>}
           </tr>
         </thead>
         <tbody>

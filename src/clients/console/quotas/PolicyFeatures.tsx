@@ -6,11 +6,11 @@ import { type PolicyFeature, PolicyFeatureSet } from "../../../vendor/policies/P
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, flag, number } from "../parts/Fields.tsx"
 import { daysOf } from "../parts/Format.ts"
-import { listField } from "../parts/ListFields.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { Loaded, Section, Status, Table } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { listField } from "../tables/ListFields.tsx"
 import { allowance, beyondWords, quotaWords } from "./AllowanceFields.ts"
 
 interface Props {

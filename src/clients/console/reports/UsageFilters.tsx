@@ -1,9 +1,9 @@
 /** The filters that all usage reports share. */
 import { type ReactNode, useId } from "react"
 import { readerZone } from "../parts/Format.ts"
-import { TextFilter, useNarrow } from "../parts/List.tsx"
-import { ProductFilter } from "../parts/ListFields.tsx"
 import { useMay } from "../service/Hooks.ts"
+import { TextFilter, useNarrow } from "../tables/List.tsx"
+import { ProductFilter } from "../tables/ListFields.tsx"
 import type { LedgerSearch } from "./UsageSearch.ts"
 
 type Scope = Omit<LedgerSearch, "action" | "cursor">

@@ -12,6 +12,7 @@ import { title } from "../service/Address.ts"
 import { askAgain, causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { usePolling } from "../service/Polling.ts"
 import { leave } from "../service/Service.ts"
+import { followRowKeys } from "../tables/RowKeys.ts"
 import { Navigation, navigationId } from "./Navigation.tsx"
 
 export const Frame = () => {
@@ -22,6 +23,7 @@ export const Frame = () => {
   usePolling("10 seconds", causeOf(me) !== undefined, () => askAgain("getMe", {}))
   const path = useRouterState({ select: ({ location }) => location.pathname })
   const first = useRef(true)
+  useEffect(followRowKeys, [])
   // A screen reader and the keyboard begin a new screen at its top.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what the effect follows.
   useEffect(() => {

@@ -45,27 +45,27 @@ const forgive = (person: Person) => {
 
 layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
   it.effect(
-    "60 are checked and then suspended by a job, whose page lists what was refused and why",
+    "110 are checked and then suspended by a job, whose page lists what was refused and why",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { all, ids, name, product, revoke } = yield* prepare(60)
+        const { all, ids, name, product, revoke } = yield* prepare(110)
         for (const id of ids.slice(0, 3)) yield* revoke(id)
         yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses?product_id=${product.id}&expires=next_30_days`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
-          await person.sees("50 licenses chosen")
-          await person.click("Choose all 60 that match")
-          await person.sees("60 licenses chosen")
+          await person.sees("100 licenses chosen")
+          await person.click("Choose all 110 that match")
+          await person.sees("110 licenses chosen")
           await person.click("Suspend")
           await person.sees("All licenses that match the filters")
           await person.fill("Reason", "Not paid.")
           await person.click("Check")
-          await person.sees("57 of 60 licenses would change. Nothing is changed yet.")
+          await person.sees("107 of 110 licenses would change. Nothing is changed yet.")
           await person.sees(`${name} customer 2`)
-          assert.strictEqual(countBy((await Effect.runPromise(all)).items, "active"), 57)
-          await person.click("Suspend 57 licenses")
-          await person.seesHeading("Suspend 60 licenses")
-          await person.sees("57 licenses changed.")
+          assert.strictEqual(countBy((await Effect.runPromise(all)).items, "active"), 107)
+          await person.click("Suspend 107 licenses")
+          await person.seesHeading("Suspend 110 licenses")
+          await person.sees("107 licenses changed.")
           await person.sees("Not paid.")
           await person.page.getByRole("link", { name: `${name} customer 2` }).waitFor()
           assert.match((await person.page.locator("tbody td").first().textContent()) ?? "", /revoked/)
@@ -74,13 +74,13 @@ layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
           assert.include(file, ids[0]!)
           await person.click("All bulk jobs", "link")
           await person.seesHeading("Bulk jobs")
-          await person.page.getByRole("row", { name: /^Suspend ?Not paid. Completed 60 57 3/ }).waitFor()
-          await person.page.getByRole("row", { name: /^Check: suspend ?Not paid. Completed 60 – 3/ }).waitFor()
+          await person.page.getByRole("row", { name: /^Suspend ?Not paid. Completed 110 107 3/ }).waitFor()
+          await person.page.getByRole("row", { name: /^Check: suspend ?Not paid. Completed 110 – 3/ }).waitFor()
           await person.choose("Change", "Reinstate")
           await person.sees("No bulk job matches")
         })
         const { items } = yield* all
-        assert.deepStrictEqual([countBy(items, "suspended"), countBy(items, "revoked")], [57, 3])
+        assert.deepStrictEqual([countBy(items, "suspended"), countBy(items, "revoked")], [107, 3])
       }),
     minutes
   )
@@ -89,7 +89,7 @@ layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
     "chosen rows stay chosen on the next page, and are extended and exported",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { all, product } = yield* prepare(52)
+        const { all, product } = yield* prepare(102)
         const before = yield* all
         const sumOf = ({ items }: typeof before) => items.reduce((sum, { expires_at = 0 }) => sum + expires_at, 0)
         yield* withPerson(skip, async (person) => {

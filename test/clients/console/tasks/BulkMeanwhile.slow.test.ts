@@ -41,7 +41,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
     "a check of every license is canceled with its dialog",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { client } = yield* prepare(51)
+        const { client } = yield* prepare(101)
         yield* withPerson(skip, async (person) => {
           await person.opens("/licenses", "Licenses")
           await person.page.getByLabel("Choose all on this page").check()

@@ -2,9 +2,9 @@
 import { Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useState } from "react"
+import { Loaded } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter } from "./List.tsx"
-import { Loaded } from "./Show.tsx"
 
 interface Props {
   readonly initial?: string | undefined

@@ -3,9 +3,10 @@ import { Link, useNavigate } from "@tanstack/react-router"
 import { type FormEvent, type ReactNode, useId } from "react"
 import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
 import { Icon, type IconName } from "../look/Icon.tsx"
+import { countOf, sentenceOf } from "../parts/Format.ts"
+import { type Choice, type Column, Loaded, Table } from "../parts/Show.tsx"
 import type { Asked } from "../service/Hooks.ts"
-import { countOf, sentenceOf } from "./Format.ts"
-import { type Choice, type Column, Loaded, Table } from "./Show.tsx"
+import { useColumns } from "./ColumnMenu.tsx"
 
 export interface ListSearch {
   readonly cursor?: string
@@ -19,7 +20,7 @@ export const pageOf = ({
   cursor
 }: ListSearch): { readonly limit: number; readonly cursor?: Keyset; readonly include_total: "true" } => {
   const keyset = cursor === undefined ? undefined : keysetOf(cursor)
-  return { limit: 50, include_total: "true", ...(keyset === undefined ? {} : { cursor: keyset }) }
+  return { limit: 100, include_total: "true", ...(keyset === undefined ? {} : { cursor: keyset }) }
 }
 
 /** Another page, sort or filter in place of the address's; the type is that of every list, not of one route. */
@@ -47,31 +48,36 @@ interface ListProps<A> {
   readonly choice?: Choice<A> | undefined
 }
 
-export const List = <A extends { readonly id: string }>(props: ListProps<A>) => (
-  <Loaded of={props.page as never}>
-    {(page: Page<A>) => (
-      <>
-        <Table
-          caption={props.caption}
-          columns={props.columns}
-          rows={page.items}
-          keyOf={({ id }) => id}
-          empty={props.empty}
-          {...(props.icon && { icon: props.icon })}
-          heading={(column) => <SortLink column={column} sort={props.search.sort} />}
-          choice={props.choice}
-          sorted={(column) => directionOf(column.sort, props.search.sort)}
-        />
-        <div className="row spread foot">
-          <p className="quiet" role="status">
-            {totalOf(page, props.noun)}
-          </p>
-          <Pages page={page} search={props.search} />
-        </div>
-      </>
-    )}
-  </Loaded>
-)
+export const List = <A extends { readonly id: string }>(props: ListProps<A>) => {
+  const { menu, shown } = useColumns(props.caption, props.columns)
+  return (
+    <Loaded of={props.page as never}>
+      {(page: Page<A>) => (
+        <>
+          <Table
+            caption={props.caption}
+            columns={shown}
+            list={props.caption}
+            picks={menu}
+            rows={page.items}
+            keyOf={({ id }) => id}
+            empty={props.empty}
+            {...(props.icon && { icon: props.icon })}
+            heading={(column) => <SortLink column={column} sort={props.search.sort} />}
+            choice={props.choice}
+            sorted={(column) => directionOf(column.sort, props.search.sort)}
+          />
+          <div className="row spread foot">
+            <p className="quiet" role="status">
+              {totalOf(page, props.noun)}
+            </p>
+            <Pages page={page} search={props.search} />
+          </div>
+        </>
+      )}
+    </Loaded>
+  )
+}
 
 const totalOf = ({ total, total_is_capped }: Page<unknown>, noun: string): string => {
   if (total === undefined) return ""

@@ -1,9 +1,9 @@
 /** Choices among records that the service lists: where such a list cannot be read or goes on, it says so; a field also if it is empty. */
 import type { AsyncResult } from "effect/reactivity"
+import { type Choice, choice, type Field } from "../parts/Fields.tsx"
+import { Unread, Waiting } from "../parts/Show.tsx"
 import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
-import { type Choice, choice, type Field } from "./Fields.tsx"
 import { Filter, useNarrow } from "./List.tsx"
-import { Unread, Waiting } from "./Show.tsx"
 
 interface Records {
   readonly items: ReadonlyArray<Choice>

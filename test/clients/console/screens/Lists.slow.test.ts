@@ -1,0 +1,195 @@
+/** Lists: the keyboard, chosen rows and columns, filters that links set, views, and that nothing is cut off at any width. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { consoleLayer, looks, type Person, withPerson } from "../browser/Browser.ts"
+import { recordPurchase } from "../browser/Purchase.ts"
+
+const minutes = 5 * 60_000
+const long = "Interplanetary Observatory for Very Long Names of Customers and Products, Dep. 80"
+const listed = 24
+
+const prepare = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  const customer = yield* client.customers.create({
+    payload: { name: long, code: "long-names", email: "a@example.com" }
+  })
+  const first = yield* issue({}, { customer_id: customer.id, customer_name: long })
+  yield* client.products.update({ params: { id: first.product_id }, payload: { name: long } })
+  const { policy_id } = yield* client.licenses.get({ params: { id: first.id } })
+  yield* client.policies.update({ params: { id: policy_id }, payload: { name: long } })
+  yield* first.runtime.activate({
+    payload: { fingerprint: "m-1", hostname: long.replaceAll(/\W+/g, "-").toLowerCase() }
+  })
+  const purchase = yield* recordPurchase({ product: first.product_id, customer: customer.id })
+  const licenses = Array.from({ length: listed }, (_, index) => ({
+    product_id: first.product_id,
+    policy_id,
+    customer_name: `Customer ${index} ${long}`,
+    expires_at: first.expires_at
+  }))
+  yield* client.licenses.createBatch({ payload: { licenses } })
+  return { ...purchase, customer, license: first.id, policy: policy_id, product: first.product_id }
+})
+
+type Prepared = Effect.Success<typeof prepare>
+
+/** The name of the row that has the focus. */
+const rowFocused = (person: Person) =>
+  person.page.evaluate("document.activeElement.matches('tbody > tr') ? document.activeElement.rowIndex : 0")
+
+/** Rows that are wholly in sight. */
+const rowsInSight = (person: Person) =>
+  person.page.evaluate(
+    "[...document.querySelectorAll('tbody > tr')].filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length"
+  )
+
+/**
+ * Controls that are partly outside of the page or of their cell, cells outside of their table, and keys that wrap. A text in a cell may
+ * be cut, and lines that scroll may hide their ends.
+ */
+const misplaced = `(() => {
+  const scrolls = (node) => node.closest(".filters, .scrolling, .hidden, .skip, thead") !== null
+  const isShown = (node) => node.checkVisibility({ visibilityProperty: true }) && node.getBoundingClientRect().width > 0
+  const leaves = (node, left, right) => {
+    const box = node.getBoundingClientRect()
+    return box.left < left - 1 || box.right > right + 1
+  }
+  const controls = [...document.querySelectorAll("button, a, input, select, h1, h2")].filter((node) => {
+    const cell = node.closest("th, td")
+    if (scrolls(node) || !isShown(node)) return false
+    if (cell === null) return leaves(node, 0, innerWidth)
+    const { left, right } = cell.getBoundingClientRect()
+    return node.tagName !== "A" && leaves(node, left, right)
+  })
+  const cells = [...document.querySelectorAll(".fitted tbody > tr > *")].filter((cell) => {
+    const { left, right } = cell.closest(".listing").getBoundingClientRect()
+    return cell.closest(".scrolling") === null && isShown(cell) && leaves(cell, left, right)
+  })
+  const keys = [...document.querySelectorAll("tbody code")].filter((node) => {
+    const tops = [...node.getClientRects()].map(({ top }) => top)
+    return Math.max(...tops) - Math.min(...tops) > 10
+  })
+  return [...controls, ...cells, ...keys].map((node) => node.outerHTML.slice(0, 120))
+})()`
+
+const widths = [360, 390, 600, 768, 1024, 1280, 1440, 2560]
+
+const movesByKeyboard = async (person: Person) => {
+  const { page } = person
+  await person.opens("/licenses", "Licenses")
+  await page.getByRole("row").nth(listed).waitFor()
+  await person.press("ArrowDown")
+  await person.press("ArrowDown")
+  assert.strictEqual(await rowFocused(person), 2)
+  await person.press("x")
+  await person.sees("1 license chosen")
+  for (const _ of [1, 2, 3]) await person.press("ArrowDown")
+  await person.press("Shift+X")
+  await person.sees("4 licenses chosen")
+  await person.press("End")
+  assert.strictEqual(await rowFocused(person), listed + 1)
+  await person.press("ArrowDown")
+  assert.strictEqual(await rowFocused(person), listed + 1)
+  await person.press("Home")
+  assert.strictEqual(await rowFocused(person), 1)
+  // A field keeps its keys.
+  await page.getByRole("searchbox", { name: "Customer" }).focus()
+  await person.press("x")
+  await person.press("ArrowDown")
+  assert.strictEqual(await rowFocused(person), 0)
+  await person.sees("4 licenses chosen")
+  await person.opens("/licenses?sort=created_at", "Licenses")
+  await page.getByRole("row").nth(listed).waitFor()
+  await person.press("ArrowDown")
+  await person.press("Enter")
+  await person.seesHeading(long)
+}
+
+const keepsViews = async (person: Person, { customer, policy }: Prepared) => {
+  const { page } = person
+  await person.opens(`/licenses?policy_id=${policy}&customer_id=${customer.id}`, "Licenses")
+  await page.locator(".chip strong", { hasText: long }).nth(1).waitFor()
+  await person.click("Remove the filter Policy")
+  assert.notInclude(page.url(), "policy_id")
+  await person.pick("Views", "Save this view")
+  await person.fill("Name", "Observatory")
+  await person.press("Enter")
+  await person.isDone()
+  await person.click("Clear the filters", "link")
+  await page.getByRole("row").nth(listed).waitFor()
+  await person.pick("Columns", "Policy")
+  await page.getByRole("columnheader", { name: "Policy" }).waitFor({ state: "detached" })
+  await person.press("Escape")
+  await page.reload()
+  await person.click("Observatory", "link")
+  await page.getByRole("row").nth(2).waitFor({ state: "detached" })
+  assert.strictEqual(await page.getByRole("columnheader", { name: "Policy" }).count(), 0)
+  await person.pick("Views", "Rename this view")
+  await person.fill("Name", "Stars")
+  await person.press("Enter")
+  await person.isDone()
+  await page.getByRole("link", { name: "Stars", exact: true }).waitFor()
+  await person.inLooks(looks, async () => assert.deepStrictEqual(await person.violations(), []))
+  await person.pick("Views", "Delete this view")
+  await page.getByRole("link", { name: "Stars", exact: true }).waitFor({ state: "detached" })
+}
+
+const hasRows = async (person: Person) => {
+  const { page } = person
+  await person.opens("/licenses", "Licenses")
+  await page.getByRole("row").nth(listed).waitFor()
+  await page.setViewportSize({ width: 1440, height: 900 })
+  assert.isAtLeast((await rowsInSight(person)) as number, 18)
+  await page.setViewportSize({ width: 390, height: 844 })
+  assert.isAtLeast((await rowsInSight(person)) as number, 9)
+}
+
+/** What is cut off at any width, of lists and of records with long names. */
+const misplacedOn = async (person: Person, made: Prepared) => {
+  const { customer, license, order, policy, product, subscription } = made
+  const { page } = person
+  const found: Array<string> = []
+  for (const [path, heading] of [
+    ["/licenses", "Licenses"],
+    ["/devices", "Devices"],
+    ["/customers", "Customers"],
+    ["/products", "Products"],
+    [`/orders?product_id=${product}&customer_id=${customer.id}`, "Orders"],
+    [`/subscriptions?product_id=${product}`, "Subscriptions"],
+    [`/licenses/${license}`, long],
+    [`/customers/${customer.id}`, long],
+    [`/products/${product}`, long],
+    [`/policies/${policy}`, long],
+    [`/orders/${order}`, "Order A-1001"],
+    [`/subscriptions/${subscription}`, "Subscription S-77"]
+  ] as const) {
+    await person.opens(path, heading)
+    await person.isLoaded()
+    for (const width of widths) {
+      await person.changesLook({ width })
+      if ((await person.overflow()) > 0) found.push(`${path} at ${width} is too wide`)
+      for (const node of (await page.evaluate(misplaced)) as ReadonlyArray<string>)
+        found.push(`${path} at ${width}: ${node}`)
+    }
+  }
+  return found
+}
+
+layer(consoleLayer, { timeout: minutes })("A list", (it) => {
+  it.effect(
+    "is used with the keyboard, by links and views, and has room for its rows at every width",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const made = yield* prepare
+        yield* withPerson(skip, async (person) => {
+          await movesByKeyboard(person)
+          await keepsViews(person, made)
+          await hasRows(person)
+          assert.deepStrictEqual(await misplacedOn(person, made), [])
+        })
+      }),
+    minutes
+  )
+})
