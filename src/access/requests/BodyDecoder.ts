@@ -61,7 +61,8 @@ const ofStruct = (ast: SchemaAST.Objects): Decoder => {
       decoded ??= { ...members }
       decoded[name] = part
     }
-    return required.every((name) => Object.hasOwn(members, name)) ? (decoded ?? members) : invalid
+    for (const name of required) if (!Object.hasOwn(members, name)) return invalid
+    return decoded ?? members
   }
 }
 
