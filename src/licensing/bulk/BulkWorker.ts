@@ -59,7 +59,7 @@ export class BulkWorker extends Context.Service<
         const command = commandOf(job)
         const changesOf = (decisions: ReadonlyArray<LicenseDecision>) =>
           Effect.map(Clock.currentTimeMillis, (now) => ({
-            group: job.dry_run ? [] : decisions.flatMap(({ changes }) => (changes === undefined ? [] : [changes])),
+            group: decisions.flatMap(({ changes }) => changes ?? []),
             statements: progressOf(sql, job, { decisions, now, until: isLast ? undefined : now + leaseMillis })
           }))
         const decisions = Effect.forEach(chunksOf(ids), (chunk) => decide(chunk, command), { concurrency: 2 })
@@ -121,6 +121,7 @@ const commandOf = (job: JobRow): SharedCommand => {
   const { actor_name, actor_type, created_by, id, ip_address, parameters, product_ids, request_id } = job
   return {
     rule,
+    isDryRun: job.dry_run,
     isBare: job.dry_run && needsBare,
     commandOf: (license) => commandOf(parameters, license),
     origin: {

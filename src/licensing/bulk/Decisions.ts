@@ -23,13 +23,17 @@ export interface SharedCommand {
   readonly origin: Origin
   /** Whether the license may be reached; otherwise it counts as unknown. */
   readonly reaches: (license: LicenseRecord) => boolean
-  /** Whether the decisions need no features, devices and leases, and are not committed. */
+  /** Whether the decisions are only counted, and not committed. */
+  readonly isDryRun: boolean
+  /** Whether a dry run needs no features, devices and leases. */
   readonly isBare: boolean
 }
 
-/** The changes of a license, if there are any, or why it is refused. */
+/** Whether a license changes, or why it is refused. */
 export interface LicenseDecision {
   readonly licenseId: string
+  readonly isChanged: boolean
+  /** Absent in a dry run, because a thousand of them would outlive V8's young generation. */
   readonly changes?: PendingChanges
   readonly refusal?: Refusal
 }
@@ -41,32 +45,38 @@ export const makeManyDecisions = Effect.gen(function* () {
 
   const decideOne = Effect.fnUntraced(function* (
     lookups: Lookups,
-    licenseId: string,
-    state: CommittedState | undefined,
-    { commandOf, origin, reaches, rule }: SharedCommand
+    state: CommittedState,
+    { commandOf, isDryRun, origin, reaches, rule }: SharedCommand,
+    now: number
   ): Effect.fn.Return<LicenseDecision> {
-    if (state === undefined || !reaches(state.license)) return { licenseId, refusal: refuseUnknownLicense(licenseId) }
+    const { license } = state
+    const licenseId = license.id
+    if (!reaches(license)) return unknown(licenseId)
     const command = pendingCommand({
       rule,
-      command: commandOf(state.license),
+      command: commandOf(license),
       origin,
       begin: identity,
       resume: () => {},
       span: undefined
     })
-    const now = yield* Clock.currentTimeMillis
     const changes = new PendingChanges(state, yield* prefetch(lookups, state, [command], now, true))
     const [decision] = decide(changes, [command], now)
-    if (isRefused(decision!)) return { licenseId, refusal: decision.refusal }
-    return changes.changed ? { licenseId, changes } : { licenseId }
+    if (isRefused(decision!)) return { licenseId, isChanged: false, refusal: decision.refusal }
+    const isChanged = changes.changed
+    return isChanged && !isDryRun ? { licenseId, isChanged, changes } : { licenseId, isChanged }
   })
 
   /** Reads and decides within the running transaction. */
   const decideAll = Effect.fnUntraced(function* (ids: ReadonlyArray<string>, command: SharedCommand) {
     const states = yield* command.isBare ? store.loadBareInTransaction(ids) : store.loadManyInTransaction(ids)
     const lookups = besideStates(inTransaction)
+    const now = yield* Clock.currentTimeMillis
     const decisions: Array<LicenseDecision> = []
-    for (const [index, id] of ids.entries()) decisions.push(yield* decideOne(lookups, id, states[index], command))
+    for (const [index, id] of ids.entries()) {
+      const state = states[index]
+      decisions.push(state === undefined ? unknown(id) : yield* decideOne(lookups, state, command, now))
+    }
     return decisions
   })
 
@@ -77,6 +87,12 @@ export const makeManyDecisions = Effect.gen(function* () {
     /** Within the running transaction, which has locked the licenses. */
     decideLocked: decideAll
   }
+})
+
+const unknown = (licenseId: string): LicenseDecision => ({
+  licenseId,
+  isChanged: false,
+  refusal: refuseUnknownLicense(licenseId)
 })
 
 /** Look-ups beside states that were read in the same snapshot or under their locks. Each policy is read once. */

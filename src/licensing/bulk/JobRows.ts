@@ -147,7 +147,7 @@ export const progressOf = (
   const refusals = decisions.flatMap(({ licenseId, refusal }) =>
     refusal === undefined ? [] : [{ licenseId, refusal }]
   )
-  const changed = decisions.filter(({ changes }) => changes !== undefined).length
+  const changed = decisions.filter(({ isChanged }) => isChanged).length
   const advanced = sql`
     WITH advanced AS (
       UPDATE bulk_jobs SET position = position + ${decisions.length}, changed = changed + ${changed},

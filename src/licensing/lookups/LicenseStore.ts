@@ -23,8 +23,11 @@ import {
   type LoadedLicense,
   leaseColumns,
   licenseDependencies,
-  policyColumns,
-  revisionColumns
+  revisionColumns,
+  type Shared,
+  type SharedRow,
+  sharedColumns,
+  sharedOf
 } from "../rows/LicenseRows.ts"
 import { licenseColumns } from "../rows/LicenseTable.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
@@ -93,7 +96,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   const idList = columns.text(ids)
   // The devices of one license after another: a plan for small tables would compare each device with all licenses.
   const few = sql`(SELECT id FROM unnest(${idList}) AS l (id) WHERE NOT ${sql.literal(hasManyDevices)} OFFSET 0) AS l`
-  const [_, licenses, assignments, devices, leases] = yield* Effect.all(
+  const [_, licenses, shared, assignments, devices, leases] = yield* Effect.all(
     [
       mayTakeLong(sql),
       licenseRows(
@@ -102,6 +105,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
         `${hasManyDevices} AS has_many_devices,
           (SELECT min(${endsAfter}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from`
       ),
+      sharedRows(sql, ids),
       sql<AssignmentRow>`
             SELECT ${sql.literal(assignmentColumns)}
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
@@ -116,22 +120,38 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   )
   const byLicense = <Row extends LicenseOwned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
   const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
+  const sharedBy = sharedByPolicy(shared)
   return inOrder(ids, licenses, (row) =>
-    committedStateOf(row, assignmentsOf.get(row.id) ?? [], devicesOf.get(row.id) ?? [], leasesOf.get(row.id) ?? [])
+    committedStateOf(
+      row,
+      sharedBy.get(row.policy_id)!,
+      assignmentsOf.get(row.id) ?? [],
+      devicesOf.get(row.id) ?? [],
+      leasesOf.get(row.id) ?? []
+    )
   )
 })
 
 const loadBare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   const rows = licenseRows(sql, ids, "FALSE AS has_many_devices, NULL::timestamptz AS lapsing_from")
-  const [, licenses] = yield* Effect.all([mayTakeLong(sql), rows], { concurrency: "unbounded" })
-  return inOrder(ids, licenses, (row) => committedStateOf(row, [], [], []))
+  const [, licenses, shared] = yield* Effect.all([mayTakeLong(sql), rows, sharedRows(sql, ids)], {
+    concurrency: "unbounded"
+  })
+  const sharedBy = sharedByPolicy(shared)
+  return inOrder(ids, licenses, (row) => committedStateOf(row, sharedBy.get(row.policy_id)!, [], [], []))
 })
 
-/** Licenses with policy and product, and with columns about what belongs to them. */
+/** Licenses with columns about what belongs to them. */
 const licenseRows = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, belongings: string) => sql<LoadedLicense>`
-  SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision, products.code AS product_code,
-    ${sql.literal(belongings)}
-  FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${columns.text(ids)})`
+  SELECT ${sql.literal(`${licenseColumns}, ${belongings}`)} FROM licenses l WHERE l.id = ANY(${columns.text(ids)})`
+
+/** The policies and products of licenses. They are half of the columns, and the same for most licenses that are read together. */
+const sharedRows = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql<SharedRow>`
+  SELECT ${sql.literal(sharedColumns)} FROM policies p JOIN products ON products.id = p.product_id
+  WHERE p.id IN (SELECT policy_id FROM licenses WHERE id = ANY(${columns.text(ids)}))`
+
+const sharedByPolicy = (rows: ReadonlyArray<SharedRow>): ReadonlyMap<string, Shared> =>
+  new Map(rows.map((row) => [row.policy_id, sharedOf(row)]))
 
 /** What belongs to the ids, in their order. */
 const inOrder = <Row extends { readonly id: string }, A>(

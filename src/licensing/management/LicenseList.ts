@@ -13,7 +13,7 @@ import { equals } from "../../platform/postgres/queries/Sql.ts"
 import { type License, type LicenseStatus, licenseSorts } from "../model/License.ts"
 import { lapsedCount } from "../rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../rows/FeatureExpirySql.ts"
-import { type LoadedLicense, policyColumns, policyOf } from "../rows/LicenseRows.ts"
+import { type LicenseAndPolicyRow, policyColumns, policyOf } from "../rows/LicenseRows.ts"
 import { licenseColumns, licenseOf } from "../rows/LicenseTable.ts"
 import { movedIntoState, storedStateCondition } from "./LicenseStates.ts"
 import { mergedPage, productsAtOnce, productsOf } from "./OwnLicenses.ts"
@@ -146,13 +146,13 @@ export class LicenseList extends Context.Service<
 }
 
 const columnsOf = (sql: SqlClient.SqlClient) => (now: number) =>
-  sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed,
+  sql`${sql.literal(`${licenseColumns}, ${policyColumns}`)}, ${lapsedCount(sql, now)} AS lapsed,
     ${expiredFeatureCount(sql, now)} AS expired_features`
 
 const ofPolicy = "JOIN policies p ON p.id = l.policy_id"
 
 /** With the numbers of unwritten changes by the clock: lapsed activations and expired features. */
-type StoredLicense = LoadedLicense & { readonly lapsed: number; readonly expired_features: number }
+type StoredLicense = LicenseAndPolicyRow & { readonly lapsed: number; readonly expired_features: number }
 type ListedLicense = StoredLicense & { readonly moved_by_clock: boolean }
 
 const presentRow = (row: StoredLicense, now: number): License => {

@@ -65,14 +65,32 @@ export type PolicyRow = { readonly policy_id: string } & Nullable<Omit<PolicyRec
     readonly [K in PrefixedColumn as `policy_${K}`]-?: Nullable<PolicyRecord>[K]
   }
 
-export type LoadedLicense = Nullable<LicenseRecord> &
-  PolicyRow & {
-    readonly catalog_revision: number
-    readonly product_code: string
-    readonly has_many_devices: boolean
-    /** When the first live lease ends. */
-    readonly lapsing_from: number | null
-  }
+export type LoadedLicense = Nullable<LicenseRecord> & {
+  readonly has_many_devices: boolean
+  /** When the first live lease ends. */
+  readonly lapsing_from: number | null
+}
+
+/** What all licenses of a policy share. */
+export interface Shared {
+  readonly policy: PolicyRecord
+  readonly productCode: string
+  readonly catalogRevision: number
+}
+
+/** The columns of `Shared`, of a policy `p` and its product. */
+export const sharedColumns = `p.id AS policy_id, ${policyColumns}, products.catalog_revision, products.code AS product_code`
+
+export type SharedRow = PolicyRow & { readonly catalog_revision: number; readonly product_code: string }
+
+export const sharedOf = (row: SharedRow): Shared => ({
+  policy: policyOf(row),
+  productCode: row.product_code,
+  catalogRevision: row.catalog_revision
+})
+
+/** A license and its policy in one row. */
+export type LicenseAndPolicyRow = Nullable<LicenseRecord> & PolicyRow
 
 export const policyOf = (row: PolicyRow): PolicyRecord =>
   withoutNulls<PolicyRecord>({
@@ -190,17 +208,15 @@ export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
 
 export const committedStateOf = (
   row: LoadedLicense,
+  shared: Shared,
   assignments: ReadonlyArray<AssignmentRow>,
   devices: ReadonlyArray<DeviceRow & LicenseOwned>,
   leases: ReadonlyArray<Nullable<LeaseRecord> & LicenseOwned>
 ): CommittedState => {
-  const policy = policyOf(row)
-  const mayLapse = row.has_many_devices && policy.require_heartbeat
+  const mayLapse = row.has_many_devices && shared.policy.require_heartbeat
   return new CommittedState({
+    ...shared,
     license: licenseOf(row),
-    policy,
-    productCode: row.product_code,
-    catalogRevision: row.catalog_revision,
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),
     devicesComplete: !row.has_many_devices,

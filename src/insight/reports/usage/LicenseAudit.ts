@@ -8,7 +8,7 @@ import { presentLicense } from "../../../licensing/management/PresentLicense.ts"
 import { type AssignmentRow, assignmentColumns, assignmentOf } from "../../../licensing/rows/AssignmentRows.ts"
 import { lapsedCount } from "../../../licensing/rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../../../licensing/rows/FeatureExpirySql.ts"
-import { type LoadedLicense, policyColumns, policyOf } from "../../../licensing/rows/LicenseRows.ts"
+import { type LicenseAndPolicyRow, policyColumns, policyOf } from "../../../licensing/rows/LicenseRows.ts"
 import { licenseColumns, licenseOf } from "../../../licensing/rows/LicenseTable.ts"
 import { accessEndsAt } from "../../../licensing/rules/Lifecycle.ts"
 import { decodeRows, within } from "../../../platform/postgres/queries/Sql.ts"
@@ -28,8 +28,8 @@ interface Request extends LicenseAuditFilter {
 export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request: Request, now: number) {
   const { license_id, limit } = request
   const period = yield* ledgerPeriodOf(sql, request, now)
-  const [row] = yield* sql<LoadedLicense & { readonly lapsed: number; readonly expired_features: number }>`
-    SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, 0::bigint AS catalog_revision,
+  const [row] = yield* sql<LicenseAndPolicyRow & { readonly lapsed: number; readonly expired_features: number }>`
+    SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)},
       ${lapsedCount(sql, now)} AS lapsed, ${expiredFeatureCount(sql, now)} AS expired_features
     FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
   const features = yield* sql<AssignmentRow>`
