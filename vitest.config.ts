@@ -23,13 +23,13 @@ if (folder !== undefined) process.env.TMPDIR = folder
 /** The files that take one to four minutes, longest first. Begun last, one would run alone while the other workers have no file left. */
 const longest = [
   "test/simulation/Simulation",
-  "test/infra/Package",
+  "test/infra/packages/Service",
   "test/licensing/cluster/LicenseOwners",
   "test/contract/productLists",
   "test/contract/lists",
   "test/clients/console/tasks/NextPerson",
   "test/contract/fuzz",
-  "test/infra/RepeatedPack"
+  "test/infra/packages/Repeated"
 ].map((name) => `${name}.slow.test.ts`)
 
 /** On a clean clone Vitest knows no durations and runs larger files first; one of the longest is the smallest. */

@@ -40,7 +40,8 @@ export const installTools = (name: string): string => {
       process.stderr.write(`Installing the tools in infra/${name}.\n`)
       // Standard output is the command's own.
       // What the command's caller asked of its own npm, as `npm pack --dry-run` or `--omit=dev`, does not concern the tools.
-      const whole = ["--no-dry-run", "--include=dev", "--include=optional"]
+      // Peers, as Rolldown of the packages, are the project's own.
+      const whole = ["--no-dry-run", "--include=dev", "--include=optional", "--legacy-peer-deps"]
       const quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
       execFileSync("npm", ["ci", ...whole, ...quiet], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] })
       writeFileSync(installed, digestOf(folder))

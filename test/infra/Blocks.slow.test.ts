@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const commandsTest = "test/infra/Commands.slow.test.ts"
 const deliveries = "test/ledger/webhooks/Documentation.slow.test.ts"
 const guides = "test/infra/Guides.slow.test.ts"
-const packed = "test/infra/Package.slow.test.ts"
+const packed = "test/infra/packages/Kit.slow.test.ts"
 const verifiers = "test/verifying/Verifiers.slow.test.ts"
 const here = "test/infra/Blocks.slow.test.ts"
 const states = "test/infra/states.test.ts"
@@ -85,7 +85,8 @@ const excused: typeof executed = {
     "Working on it: sh": "A development server on a fixed port; test/clients/console builds the same sources."
   },
   "docs/DEPLOYMENT.md": {
-    "The package: sh": "npm install loads packages; test/infra/Package.slow.test.ts starts the service.",
+    "The package: sh": "npm install loads packages; test/infra/packages/Service.slow.test.ts starts the service.",
+    "The package: sh #2": "npm install loads packages; test/infra/packages/Service.slow.test.ts starts the service.",
     "The image: sh": "Needs Docker.",
     "Compose: sh": "Needs Docker.",
     "Kubernetes: sh": "Needs a cluster.",
@@ -114,7 +115,7 @@ const excused: typeof executed = {
     "The customer's page: ": "Settings; test/clients/portal starts a service with its own."
   },
   "docs/guides/effect-client.md": {
-    "The typed client: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
+    "The typed client: sh": "npm install loads packages; test/infra/packages/Kit.slow.test.ts packs."
   },
   "docs/guides/from-keygen.md": {
     "Moving from Keygen: sh": "Needs an account at Keygen; test/tools/transfer imports from a copy of its API."
@@ -124,7 +125,7 @@ const excused: typeof executed = {
       "Needs an account there; test/tools/transfer imports lists in the shape of their APIs."
   },
   "docs/guides/kit.md": {
-    "The application kit: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
+    "The application kit: sh": "npm install loads packages; test/infra/packages/Kit.slow.test.ts packs."
   },
   "docs/guides/generated-clients.md": { "Generated clients: sh": "Loads the generators." },
   "docs/guides/mail.md": {

@@ -12,19 +12,16 @@ import type { Prices } from "./StripeStorms.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 
-/** A folder with the guide's program, in which `licensing-service/client` is this checkout's. */
+/** A folder with the guide's program, in which `@licensing-service/client` is this checkout's. */
 const program = Effect.acquireRelease(
   Effect.sync(() => {
     const folder = mkdtempSync(join(tmpdir(), "licensing-stripe-"))
-    const home = join(folder, "node_modules/licensing-service")
+    const home = join(folder, "node_modules/@licensing-service/client")
     mkdirSync(home, { recursive: true })
     for (const name of readdirSync(join(root, "node_modules"))) {
       if (!name.startsWith(".")) symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name))
     }
-    writeFileSync(
-      join(home, "package.json"),
-      JSON.stringify({ type: "module", exports: { "./client": "./client.js" } })
-    )
+    writeFileSync(join(home, "package.json"), JSON.stringify({ type: "module", exports: { ".": "./client.js" } }))
     writeFileSync(join(home, "client.js"), `export * from ${JSON.stringify(`${root}src/clients/client/Client.ts`)}`)
     writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }))
     const [, code = ""] = /```ts\n(.*?)```/s.exec(readFileSync(join(root, "docs/guides/stripe.md"), "utf8")) ?? []

@@ -30,7 +30,7 @@ class Site extends Context.Service<Site, { readonly folder: string }>()("licensi
         Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-site-"))),
         (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
       )
-      yield* unpack("package/dist/site", folder)
+      yield* unpack("service", "package/dist/site", folder)
       return { folder }
     }).pipe(Effect.orDie)
   )

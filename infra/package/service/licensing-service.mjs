@@ -9,4 +9,4 @@ if (Number.parseInt(process.versions.node, 10) < nodeMin) {
   process.exit(1)
 }
 module.enableCompileCache()
-await import("../../dist/main.js")
+await import("../dist/main.js")
