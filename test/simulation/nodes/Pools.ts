@@ -12,11 +12,11 @@ const nodesMax = 3
 const connectionsMax = 48
 
 /** No timeout by the machine's clock: it may pause for any time. */
-const statementTimeoutMillis = 0
+const noTimeouts = { statementTimeoutMillis: 0, idleInTransactionMillis: 0 }
 
 const open = (url: Redacted.Redacted<string>, applicationName: string) =>
   Layer.build(
-    Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax, statementTimeoutMillis }))
+    Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax, ...noTimeouts }))
   )
 
 export const openPools = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
