@@ -6,7 +6,7 @@ import { productCode } from "../model/Admission.ts"
 import { limitsFor } from "../model/Limits.ts"
 import { dayMillis, type License, liveLeases, minuteMillis } from "../model/Model.ts"
 import { foreignPolicy } from "../model/Moves.ts"
-import { endsOf } from "./Ends.ts"
+import { endsOf, resetsOf } from "./Ends.ts"
 import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
 import { assignment, maintained, ownLimits, policyEdit, policyFeature, subscriptionPeriod } from "./Operators.ts"
@@ -174,7 +174,7 @@ export class Clients {
       case "checkin":
         return { ...this.keyed(license), tokenHash: this.token(license) }
       case "consume":
-        return { ...this.runtime(license), ...this.usage.consumption(stored) }
+        return { ...this.runtime(license), ...this.usage.consumption(license, stored) }
       case "take back":
         return { ...this.runtime(license), ...this.usage.reversal(license, stored) }
       case "reset device":
@@ -283,7 +283,8 @@ export class Clients {
     if (random.chance(this.plan.leaps.back)) return now - random.pick([1, 300, 2000, 10_000])
     const license = random.pick(Array.from(stored.licenses.values()))
     const policy = stored.catalog.policies.get(license.policy)!
-    const ends = endsOf(license, policy).filter((end) => end > now && end < now + 40 * dayMillis)
+    const all = this.plan.isAboutQuotas && random.chance(0.7) ? resetsOf(license) : endsOf(license, policy)
+    const ends = all.filter((end) => end > now && end < now + 40 * dayMillis)
     if (ends.length > 0 && random.chance(0.6)) return Math.max(now, random.pick(ends) + random.between(-1, 1))
     const days = random.pick([1, 1, 4, 4, 9, 35])
     return (

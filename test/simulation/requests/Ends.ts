@@ -9,5 +9,9 @@ export const endsOf = (license: License, policy: Policy): ReadonlyArray<number> 
   ...Array.from(license.devices.values(), ({ due }) => Math.max(due ?? 0, license.floor ?? 0, policy.floor ?? 0)),
   ...Array.from(license.devices.values(), ({ held }) => held ?? 0),
   ...Array.from(license.assignments.values(), ({ expires }) => expires ?? 0),
-  ...Array.from(license.assignments.values(), ({ resets }) => resets ?? 0)
+  ...resetsOf(license)
 ]
+
+/** When the periods of its quotas end. */
+export const resetsOf = ({ assignments }: License): ReadonlyArray<number> =>
+  Array.from(assignments.values(), ({ resets }) => resets ?? 0)

@@ -189,7 +189,7 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
       isPerpetual && !isPending && random.chance(0.8) ? startTime + ends * dayMillis : null
     ),
     term_days: isPending ? days : null,
-    subscription_id: random.pick([null, "sub_0", "sub_1"]),
+    subscription_id: random.pick(plan.isAboutQuotas ? ["sub_0", "sub_0", "sub_1"] : [null, "sub_0", "sub_1"]),
     max_activations: random.pick([null, null, null, 0, 2]),
     max_floating_users: random.pick([null, null, null, 2]),
     metadata: json({}),
@@ -198,7 +198,7 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
   }
   yield* sql`INSERT INTO licenses ${sql.insert(row)}`
   const terms = { created, starts, began: null, term: row.term_days, expires: null, maintenance: null }
-  yield* assignFeatures(id, terms, row.subscription_id, random)
+  yield* assignFeatures(plan, id, terms, row.subscription_id, random)
   // More devices than a node keeps in memory.
   yield* sql`
     INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot,
@@ -211,6 +211,7 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
 })
 
 const assignFeatures = Effect.fnUntraced(function* (
+  { isAboutQuotas }: Plan,
   id: string,
   terms: Dates,
   subscriptionId: string | null,
@@ -219,7 +220,7 @@ const assignFeatures = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const at = instant(terms.created)
   for (const feature_id of ["feat_a", "feat_b"]) {
-    const quota = quotaOf(random)
+    const quota = quotaOf(random, isAboutQuotas)
     const subscription = subscriptions.find((one) => one.id === subscriptionId)
     const { from, resets, start, until } = placed({ ...unassigned, ...quota }, terms, subscription, startTime)
     const assigned = {

@@ -91,6 +91,8 @@ export interface Plan {
   readonly failovers: number
   /** The probability per turn, while no transaction is open, that the epochs of all nodes are retired. */
   readonly retired: number
+  /** Whether nearly all requests are about quotas with periods, and time leads to their ends. */
+  readonly isAboutQuotas: boolean
 }
 
 const rates = [0.01, 0.03, 0.1]
@@ -111,7 +113,15 @@ const policyFeaturesOf = (random: RandomSource): Policy["features"] =>
   )
 
 /** The quota of a feature in the initial data, in half of the cases with periods. */
-export const quotaOf = (random: RandomSource): Quota => {
+export const quotaOf = (random: RandomSource, isAboutQuotas = false): Quota => {
+  if (isAboutQuotas)
+    return {
+      max: 5,
+      period: random.pick(["day", "day", "week", "month", "subscription"]),
+      anchor: random.pick([null, null, "subscription"]),
+      rollover: random.pick([null, 2, 5, 5]),
+      beyond: random.pick([null, 3, -1])
+    }
   const max = random.pick([null, 5, 20])
   const none = { max, period: null, anchor: null, rollover: null, beyond: null }
   if (max === null || random.chance(0.4)) return none
@@ -166,8 +176,41 @@ const listOf = <A>(random: RandomSource, max: number, one: (index: number) => A)
 export const planOf = (random: RandomSource): Plan => {
   const plan = drawn(random)
   const later = random.detached()
-  return withRetiredEpochs(withFailovers(withClockSkew(withFewAttempts(plan, later), later), later), later)
+  const faulty = withRetiredEpochs(withFailovers(withClockSkew(withFewAttempts(plan, later), later), later), later)
+  return withQuotas(faulty, later)
 }
+
+/** The weights of the requests of a seed about quotas; others have little. */
+const quotaWeights: Partial<Plan["operations"]> = {
+  activate: 6,
+  consume: 40,
+  "take back": 16,
+  "reset usage": 8,
+  assign: 8,
+  unassign: 1,
+  "change policy": 5,
+  update: 3,
+  "edit subscription": 8,
+  "sweep periods": 8
+}
+
+const withQuotas = (plan: Plan, random: RandomSource): Plan => {
+  if (!random.chance(0.25)) return plan
+  const operations = Object.entries(plan.operations).map(([operation, weight]) => [
+    operation,
+    quotaWeights[operation as Operation] ?? weight * 0.2
+  ])
+  const features = () => new Map(["feat_a", "feat_b"].map((id) => [id, { ...grantedAlways, ...quotaOf(random, true) }]))
+  return {
+    ...plan,
+    isAboutQuotas: true,
+    operations: Object.fromEntries(operations) as Plan["operations"],
+    leaps: { ...plan.leaps, before: 0.4, within: random.pick([plan.leaps.within, 0.2]) },
+    policies: plan.policies.map((policy) => ({ ...policy, features: features() }))
+  }
+}
+
+const grantedAlways = { enabled: true, days: null, follows: false, metadata: "{}" }
 
 const withRetiredEpochs = (plan: Plan, random: RandomSource): Plan =>
   plan.failovers === 0 && random.chance(0.4) ? { ...plan, retired: random.pick([0.01, 0.05]) } : plan
@@ -239,6 +282,7 @@ const drawn = (random: RandomSource): Plan => {
     ahead: [0, 0, 0],
     unknownLicenses: 0,
     failovers: 0,
-    retired: 0
+    retired: 0,
+    isAboutQuotas: false
   }
 }

@@ -15,12 +15,15 @@ export class UsageRequests {
     this.nextEventId = nextEventId
   }
 
-  consumption({ catalog }: Stored) {
+  /** Mostly of a feature that the license has. */
+  consumption({ assignments }: License, { catalog }: Stored) {
     const { random } = this
     const isNew = this.eventIds.length === 0 || random.chance(0.85)
     const event_id = isNew ? this.nextEventId() : random.pick(this.eventIds)
     if (isNew) this.eventIds.push(event_id)
-    const feature_code = random.chance(0.03) ? unknown : random.pick([...catalog.features.values(), "api"])
+    const assigned = Array.from(assignments.keys()).flatMap((id) => catalog.features.get(id) ?? [])
+    const codes = assigned.length > 0 && random.chance(0.8) ? assigned : [...catalog.features.values(), "api"]
+    const feature_code = random.chance(0.03) ? unknown : random.pick(codes)
     return { event_id, feature_code, amount: random.chance(0.01) ? Number.MAX_SAFE_INTEGER : random.between(1, 6) }
   }
 
@@ -29,7 +32,8 @@ export class UsageRequests {
     const { random } = this
     const counts = Array.from(open.values()).flatMap((events) => Array.from(events))
     const left = counts.flatMap(([id, takenBackBy]) => (takenBackBy === null || random.chance(0.1) ? [id] : []))
-    const events = left.length > 0 && random.chance(0.8) ? left : this.eventIds
+    const earlier = counted.size > 0 && random.chance(0.7) ? Array.from(counted.keys()) : this.eventIds
+    const events = left.length > 0 && random.chance(0.8) ? left : earlier
     const reverses = events.length === 0 ? unknown : random.pick(events)
     const isNew = this.eventIds.length === 0 || random.chance(0.9)
     const event_id = isNew ? this.nextEventId() : random.pick(this.eventIds)
