@@ -129,8 +129,8 @@ const boundary = (period: string, from: number, number: number): number => {
 
 /** The last boundary at or before an instant, and the first one after it. */
 const around = (period: string, from: number, instant: number) => {
-  let number = Math.floor((instant - from) / (366 * dayMillis)) * (fixed[period] === undefined ? 1 : 0) - 1
-  if (fixed[period] !== undefined) number = Math.floor((instant - from) / fixed[period]) - 1
+  const span = instant - from
+  let number = Math.floor(span / (fixed[period] ?? (span < 0 ? 28 : 366) * dayMillis)) - 1
   while (boundary(period, from, number + 1) <= instant) number++
   return { before: boundary(period, from, number), after: boundary(period, from, number + 1) }
 }
