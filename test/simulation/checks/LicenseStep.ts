@@ -2,6 +2,7 @@
 import type { Catalog, License } from "../model/Model.ts"
 import type { Call } from "../requests/Operations.ts"
 import type { Outcome } from "../requests/Outcome.ts"
+import type { Remembered } from "./LostValidations.ts"
 import type { Stored } from "./Rows.ts"
 
 /** The catalog from an event on. */
@@ -22,8 +23,8 @@ export interface LicenseStep {
   readonly outcomes: ReadonlyMap<string, Outcome>
   /** Whether requests may have been refused because of contention. */
   readonly isContended: boolean
-  /** The last validation of each device, by binding, that a failover has lost: nodes may remember it. */
-  readonly remembered: ReadonlyMap<string, number>
+  /** What a failover has lost of each device, by binding: nodes may remember it. */
+  readonly remembered: ReadonlyMap<string, Remembered>
   /** Validation intervals, in minutes, of policies that required no heartbeats: nodes may remember them. */
   readonly intervals: ReadonlySet<number>
 }

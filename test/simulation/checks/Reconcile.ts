@@ -72,7 +72,7 @@ const promising: ReadonlyArray<string> = ["activate", "validate"]
 export const adoptTimes = (
   license: License,
   stored: License,
-  { intervals, nows, calls, outcomes, remembered }: LicenseStep,
+  { before, intervals, nows, calls, outcomes, remembered }: LicenseStep,
   situations: Iterable<Situation>
 ): License => {
   const kindOf = ({ request }: Call) => outcomes.get(request)!.kind
@@ -85,7 +85,7 @@ export const adoptTimes = (
       violation(`${device.id} was last seen at ${heardAt} without a validation`)
     }
     // A node writes a validation only if it knows of none within the last second.
-    const known = Math.max(heardAt ?? 0, remembered.get(key) ?? 0)
+    const known = Math.max(heardAt ?? 0, remembered.get(key)?.validated ?? 0)
     if (asked.includes("accepted") && known <= Math.min(...nows) - 1000) {
       violation(`a validation of ${device.id} was not kept`)
     }
@@ -98,11 +98,18 @@ export const adoptTimes = (
         )
       )
     const isAnswered = () => calls.some((call) => promising.includes(call.operation) && bindingOf(call) === key)
-    if (due !== device.due && !(isAnswered() && isPromised())) {
+    // A node that remembers a lost promise does not write the same one again.
+    const isForgotten = () => remembered.has(key) && due === before.devices.get(key)?.due
+    if (due !== device.due && !(isAnswered() && isPromised()) && !isForgotten()) {
       violation(`${device.id} is due at ${due}, the model says ${device.due}`)
     }
   }
-  let leases = license.leases
+  let { devices, leases } = license
+  for (const [key, device] of devices) {
+    const offline = stored.devices.get(key)?.offline ?? null
+    if (offline !== device.offline && offline === remembered.get(key)?.offline)
+      devices = replaced(devices, key, { ...device, offline })
+  }
   for (const [token, lease] of license.leases) {
     const ends = stored.leases.get(token)?.ends ?? lease.ends
     if (ends === lease.ends) continue
@@ -115,7 +122,7 @@ export const adoptTimes = (
     }
     leases = replaced(leases, token, { ...lease, ends })
   }
-  return asHeard({ ...license, leases }, stored)
+  return asHeard({ ...license, devices, leases }, stored)
 }
 
 /** The entries of a map that differ from another map's. */

@@ -149,7 +149,6 @@ export const unassign = (situation: Situation, { feature_id }: { readonly featur
   const { assignments, open } = situation.license
   const before = assignments.get(feature_id)
   if (before === undefined) return refused(situation, "NOT_FOUND")
-  const left = { assignments: without(assignments, feature_id), open: without(open, feature_id) }
   const entry: Entry = {
     feature: feature_id,
     action: "reset",
@@ -160,6 +159,7 @@ export const unassign = (situation: Situation, { feature_id }: { readonly featur
     ...(before.overage === null ? undefined : { overage: -before.overage })
   }
   const isUsed = before.used > 0 || before.extra !== null
+  const left = { assignments: without(assignments, feature_id), open: isUsed ? without(open, feature_id) : open }
   const after = raised({ ...situation.license, ...left })
   return { ...accepted(after, {}, "license.feature_removed"), ledger: isUsed ? [entry] : [] }
 }

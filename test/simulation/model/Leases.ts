@@ -18,7 +18,7 @@ import {
   type Situation
 } from "./Model.ts"
 
-export const leaseEnd = ({ license, policy, now }: Situation): number =>
+const leaseEnd = ({ license, policy, now }: Situation): number =>
   Math.min(now + policy.floating_timeout_minutes * minuteMillis, accessEnd(license, policy))
 
 /** The end of a lease after a heartbeat. */

@@ -15,9 +15,7 @@ const connectionsMax = 48
 const noTimeouts = { statementTimeoutMillis: 0, idleInTransactionMillis: 0 }
 
 const open = (url: Redacted.Redacted<string>, applicationName: string) =>
-  Layer.build(
-    Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax, ...noTimeouts }))
-  )
+  Layer.build(Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax, ...noTimeouts })))
 
 export const openPools = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
   const observer = Context.get(yield* open(url, "simulator"), SqlClient.SqlClient)
