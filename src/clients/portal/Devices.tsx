@@ -3,7 +3,7 @@ import { useState } from "react"
 import { Meter } from "../console/look/Meter.tsx"
 import { ask } from "./Ask.ts"
 import { useFormats, useTexts } from "./Language.tsx"
-import { Card, Confirmation } from "./Parts.tsx"
+import { Card, Confirmation, Done } from "./Parts.tsx"
 import { type LicenseDetails, useAction, useSession } from "./Session.tsx"
 
 interface Props {
@@ -28,7 +28,9 @@ export const Devices = ({ license, onChanged }: Props) => {
     void run(async () => {
       const params = { license_id: id, device_id: device.id }
       const result = await ask("POST /licenses/:license_id/devices/:device_id/deactivate", { params })
-      return "refused" in result ? result : { answer: true }
+      // Another tab, or the machine itself, was faster.
+      const isDone = "answer" in result || result.refused.code === "DEVICE_STATE_CONFLICT"
+      return isDone ? { answer: true } : result
     }).then((isDone) => {
       if (isDone === undefined) return
       setChosen(undefined)
@@ -68,7 +70,7 @@ export const Devices = ({ license, onChanged }: Props) => {
           </li>
         ))}
       </ul>
-      <p role="status">{said}</p>
+      <Done>{said}</Done>
       {chosen !== undefined && (
         <Confirmation
           title={texts.deactivateTitle(nameOf(chosen))}

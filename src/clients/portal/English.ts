@@ -30,10 +30,12 @@ export const english = {
   linkInvalid: "This link does not work",
   linkInvalidText: "It was used already, or it is older than 15 minutes. Ask for a new one.",
   newLink: "Ask for a new link",
+  stillSignedIn: "You are still signed in on this device.",
 
   licenses: "Licenses",
   noLicenses: "No licenses",
-  noLicensesText: "No license belongs to this address any more.",
+  noLicensesText:
+    "No license belongs to this address any more. Sign out, and sign in with a license key or another address.",
   keyEnds: (last4: string) => `Key ending in ${last4}`,
   status: {
     active: "Active",
@@ -41,6 +43,12 @@ export const english = {
     suspended: "Suspended",
     expired: "Expired",
     revoked: "Revoked"
+  },
+  statusText: {
+    grace_period: "Renew it, so that the applications continue to work.",
+    suspended: "The applications do not work until the vendor lifts the suspension.",
+    expired: "The applications do not work until it is renewed.",
+    revoked: "The vendor has withdrawn this license. The applications do not work with it."
   },
   kinds: {
     perpetual: "Perpetual license",

@@ -31,10 +31,12 @@ export const german: Texts = {
   linkInvalid: "Dieser Link gilt nicht",
   linkInvalidText: "Er wurde schon benutzt oder ist älter als 15 Minuten. Fordern Sie einen neuen an.",
   newLink: "Neuen Link anfordern",
+  stillSignedIn: "Sie sind auf diesem Gerät noch angemeldet.",
 
   licenses: "Lizenzen",
   noLicenses: "Keine Lizenzen",
-  noLicensesText: "Zu dieser Adresse gehört keine Lizenz mehr.",
+  noLicensesText:
+    "Zu dieser Adresse gehört keine Lizenz mehr. Melden Sie sich ab, und mit einem Lizenzschlüssel oder einer anderen Adresse wieder an.",
   keyEnds: (last4) => `Schlüssel endet auf ${last4}`,
   status: {
     active: "Aktiv",
@@ -42,6 +44,12 @@ export const german: Texts = {
     suspended: "Ausgesetzt",
     expired: "Abgelaufen",
     revoked: "Widerrufen"
+  },
+  statusText: {
+    grace_period: "Verlängern Sie sie, damit die Anwendungen weiter funktionieren.",
+    suspended: "Die Anwendungen funktionieren erst wieder, wenn der Anbieter die Aussetzung aufhebt.",
+    expired: "Die Anwendungen funktionieren erst wieder, wenn sie verlängert ist.",
+    revoked: "Der Anbieter hat diese Lizenz zurückgezogen. Die Anwendungen funktionieren damit nicht."
   },
   kinds: {
     perpetual: "Unbefristete Lizenz",

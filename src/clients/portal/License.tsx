@@ -22,6 +22,7 @@ export const License = ({ id, isOnly }: { readonly id: string; readonly isOnly: 
         <span>{texts.kinds[license.license_type]}</span>
         <span>{texts.keyEnds(license.license_key_last4)}</span>
       </p>
+      {license.status !== "active" && <p>{texts.statusText[license.status]}</p>}
       <Terms license={license} />
       <Devices license={license} onChanged={again} />
       <Seats license={license} />

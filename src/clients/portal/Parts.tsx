@@ -1,5 +1,5 @@
 /** The parts that all screens are made of. */
-import { type ReactNode, useEffect, useRef } from "react"
+import { type ReactNode, useEffect, useLayoutEffect, useRef } from "react"
 import { Icon } from "../console/look/Icon.tsx"
 import type { Refused } from "./Ask.ts"
 import { sentenceOf, useTexts } from "./Language.tsx"
@@ -29,6 +29,19 @@ export const Refusal = ({ refused }: { readonly refused: Refused | undefined }) 
   return refused === undefined ? null : (
     <p role="alert" className="failed">
       {sentenceOf(texts, refused)}
+    </p>
+  )
+}
+
+/** What was done, once there is something to say. It takes the focus, which may have been on what is gone. */
+export const Done = ({ children }: { readonly children: string }) => {
+  const said = useRef<HTMLParagraphElement>(null)
+  useEffect(() => {
+    if (children !== "") said.current?.focus()
+  }, [children])
+  return (
+    <p ref={said} role="status" tabIndex={-1}>
+      {children}
     </p>
   )
 }
@@ -86,7 +99,12 @@ export const Confirmation = (props: {
 }) => {
   const texts = useTexts()
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  // Closed while it is still in the page, it gives the focus back.
+  useLayoutEffect(() => {
+    const shown = dialog.current
+    shown?.showModal()
+    return () => shown?.close()
+  }, [])
   return (
     <dialog ref={dialog} aria-labelledby="confirmation" onClose={props.onClose}>
       <h2 id="confirmation">{props.title}</h2>

@@ -54,7 +54,12 @@ export const Portal = () => {
         {state === undefined ? (
           <Waiting />
         ) : link !== undefined ? (
-          <OpenedLink token={link} onSignedIn={begin} onClose={() => setLink(undefined)} />
+          <OpenedLink
+            token={link}
+            isSignedIn={session !== undefined}
+            onSignedIn={begin}
+            onClose={() => setLink(undefined)}
+          />
         ) : session === undefined ? (
           <SignIn page={state.page} left={state.left} onSignedIn={begin} />
         ) : (

@@ -56,7 +56,10 @@ const ByMail = () => {
 
 /** A link was opened. Only the button uses it up: programs that look at mails open links, too. */
 export const OpenedLink = (
-  props: { readonly token: string; readonly onClose: () => void } & Pick<Props, "onSignedIn">
+  props: { readonly token: string; readonly isSignedIn: boolean; readonly onClose: () => void } & Pick<
+    Props,
+    "onSignedIn"
+  >
 ) => {
   const texts = useTexts()
   const { isBusy, refused, run } = useAction()
@@ -68,9 +71,9 @@ export const OpenedLink = (
     return (
       <>
         <Heading>{texts.linkInvalid}</Heading>
-        <p>{texts.linkInvalidText}</p>
+        <p>{props.isSignedIn ? texts.stillSignedIn : texts.linkInvalidText}</p>
         <button type="button" className="primary" onClick={props.onClose}>
-          {texts.newLink}
+          {props.isSignedIn ? texts.linkContinue : texts.newLink}
         </button>
       </>
     )

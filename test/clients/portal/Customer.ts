@@ -5,7 +5,10 @@ import { Effect, Layer } from "effect"
 import { chromium as launcher } from "playwright-core"
 import { encodeQR } from "qr"
 import { PortalFolder } from "../../../src/edge/documents/publishing/PortalPageHttp.ts"
+import { mailSettingsOf, makeMailServer, Receiver } from "../../support/http/MailServer.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { layerService } from "../../support/http/Webhooks.ts"
+import { freePort } from "../../support/processes/FreePort.ts"
 import { Browser, Person } from "../console/browser/Browser.ts"
 import { portalBuild } from "../console/browser/BuiltConsole.ts"
 
@@ -20,6 +23,20 @@ export const portalLayerWith = (settings: Parameters<typeof TestServer.layerWith
     TestServer.layerWith({ portal: true, ...settings }).pipe(Layer.provideMerge(builtPortal)),
     Browser.layer
   )
+
+/** The page at its real address, whose mails a real server receives. */
+export const mailedPortalLayer = Layer.unwrap(
+  Effect.gen(function* () {
+    const server = yield* makeMailServer()
+    const port = yield* freePort
+    const settings = { portal: true, ratePortal: 0, port, baseUrl: `http://127.0.0.1:${port}` }
+    return Layer.mergeAll(
+      layerService({ ...settings, ...mailSettingsOf(server) }).pipe(Layer.provideMerge(builtPortal)),
+      Browser.layer,
+      Layer.succeed(Receiver, server)
+    )
+  })
+)
 
 const width = 390
 
