@@ -15,6 +15,7 @@ const first = 1001
 const seeds = [
   ...Array.from({ length: 14 }, (_, index) => first + index),
   1015,
+  1018,
   1022,
   1027,
   1037,
