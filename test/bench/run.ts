@@ -3,7 +3,7 @@
  * machine.
  *
  *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 3] [--connections 64] [--licenses 1000]
- *                    [--only validate,consume,hot,activate,lease] [--side service|baseline] [--against <folder>]
+ *                    [--only validate,consume,hot,activate,lease] [--side service|baseline|bare] [--against <folder>]
  *                    [--memory] [--json] [--assert]
  *
  * --against compares with the service of another checkout (its packages installed) instead of the baseline, to measure
@@ -20,6 +20,7 @@ import { type Operation, operations } from "./load/Load.ts"
 import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./load/Processes.ts"
 import {
   comparisonOf,
+  floorTarget,
   memoryTarget,
   miscountedTarget,
   type Round,
@@ -46,7 +47,8 @@ const { values: flags } = parseArgs({
   }
 })
 
-const sideNames: ReadonlyArray<SideName> = ["service", flags.against === undefined ? "baseline" : "other"]
+const sideNames: ReadonlyArray<SideName> =
+  flags.against === undefined ? ["service", "baseline", "bare"] : ["service", "other"]
 const licensesOf = { load: 1000, memory: 10_000 }
 
 const chosen = <A extends string>(all: ReadonlyArray<A>, given: string | undefined, what: string): ReadonlyArray<A> => {
@@ -80,7 +82,8 @@ const turn = async (side: Side, operation: Operation, postgres: number): Promise
 }
 
 /** All rounds of one operation, alternating between the sides, and then the comparison of the counters. */
-const measure = Effect.fnUntraced(function* (operation: Operation, sides: ReadonlyArray<Side>, postgres: number) {
+const measure = Effect.fnUntraced(function* (operation: Operation, started: ReadonlyArray<Side>, postgres: number) {
+  const sides = started.filter(({ name }) => name !== "bare" || operation === "validate")
   const licenses = operation === "hot consume" ? 1 : Number(flags.licenses ?? licensesOf.load)
   yield* say(`${operation}: making ${licenses} licenses on each side`)
   for (const side of sides) {
@@ -105,7 +108,8 @@ const measure = Effect.fnUntraced(function* (operation: Operation, sides: Readon
   }
   const rows = sides.map(({ name }) => rowOf(operation, name, rounds))
   const sideOf = (name: SideName) => rows.find((row) => row.side === name)
-  const [service, baseline, other] = [sideOf("service"), sideOf("baseline"), sideOf("other")]
+  const [service, baseline, other, bare] = [sideOf("service"), sideOf("baseline"), sideOf("other"), sideOf("bare")]
+  if (service && bare) targets.unshift(floorTarget(operation, service, bare))
   if (service && baseline) targets.unshift(...targetsOf(operation, service, baseline))
   const comparisons = service && other ? [comparisonOf(operation, service, other)] : []
   return { rows, targets, comparisons }

@@ -91,6 +91,15 @@ export const targetsOf = (operation: Operation, service: Row, baseline: Row): Re
   ]
 }
 
+/** The most CPU of a validation relative to a server that only reads, signs and answers. */
+const floorRatioMax = 1.9
+
+export const floorTarget = (operation: Operation, service: Row, bare: Row): Target => {
+  const found = rounded(service.cpu_us_per_request / bare.cpu_us_per_request)
+  const target = `at most ${floorRatioMax} times the CPU of a server that only signs`
+  return { operation, target, found, holds: found <= floorRatioMax }
+}
+
 /** The cost of an operation here relative to another checkout: below 1 is cheaper. */
 export const comparisonOf = (operation: Operation, service: Row, other: Row) => ({
   operation,

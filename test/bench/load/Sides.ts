@@ -11,8 +11,8 @@ import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { EmbeddedPostgres } from "../../../src/platform/postgres/embedded/EmbeddedPostgres.ts"
 import type { Order, Reply } from "./drive.ts"
 
-/** `other`: the service of another checkout. */
-export type SideName = "service" | "other" | "baseline"
+/** `other`: the service of another checkout; `bare`: a server that only reads, signs and answers. */
+export type SideName = "service" | "other" | "baseline" | "bare"
 
 export interface Side {
   readonly name: SideName
@@ -97,7 +97,8 @@ const servers: Record<SideName, (starting: Starting) => Promise<Running>> = {
       log,
       args: ["test/bench/baseline/baseline.ts"],
       settings: (port) => ({ DATABASE_URL: database, PORT: String(port), TOKEN: token })
-    })
+    }),
+  bare: ({ log }) => start({ log, args: ["test/bench/baseline/bare.ts"], settings: (port) => ({ PORT: String(port) }) })
 }
 
 export const startDriver = (args: ReadonlyArray<string>) =>
