@@ -23,6 +23,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const commandsTest = "test/infra/Commands.slow.test.ts"
 const deliveries = "test/ledger/webhooks/Documentation.slow.test.ts"
 const guides = "test/infra/Guides.slow.test.ts"
+const scenarios = "test/infra/Scenarios.slow.test.ts"
 const packed = "test/infra/packages/Kit.slow.test.ts"
 const verifiers = "test/verifying/Verifiers.slow.test.ts"
 const here = "test/infra/Blocks.slow.test.ts"
@@ -68,6 +69,16 @@ const executed: { readonly [page: string]: { readonly [block: string]: string } 
     "Offline: ts": packed
   },
   "docs/guides/personal-data.md": { "Erasing a customer's personal data: sh": guides },
+  "docs/guides/scenarios.md": {
+    "Seven ways to sell: ts": scenarios,
+    "Node-locked, with a trial: ts": scenarios,
+    "Floating, with sleeping laptops: ts": scenarios,
+    "AI credits by the month, with overage billed: ts": scenarios,
+    "Perpetual, with maintenance: ts": scenarios,
+    "Air-gapped: ts": scenarios,
+    "Containers: ts": scenarios,
+    "Subscription: ts": scenarios
+  },
   "docs/guides/stripe.md": { "The program: ts": "test/clients/client/Stripe.slow.test.ts" },
   "docs/verifying/README.md": { "How they are checked: sh": verifiers }
 }
@@ -116,6 +127,9 @@ const excused: typeof executed = {
   },
   "docs/guides/effect-client.md": {
     "The typed client: sh": "npm install loads packages; test/infra/packages/Kit.slow.test.ts packs."
+  },
+  "docs/guides/scenarios.md": {
+    "Seven ways to sell: sh": "Runs one of the programs, as test/infra/Scenarios.slow.test.ts does."
   },
   "docs/guides/from-keygen.md": {
     "Moving from Keygen: sh": "Needs an account at Keygen; test/tools/transfer imports from a copy of its API."
