@@ -108,6 +108,33 @@ layer(layerMailService, { excludeTestServices: true, timeout: 60_000 })("A licen
     })
   )
 
+  it.effect("that waits for the mail server is in no table, event or metric in clear", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { send } = yield* TestServer
+      const server = yield* Receiver
+      const { address, customer, ids } = yield* makeSale
+      server.reply((stage) => (stage === "data" ? 451 : undefined))
+      const body = { ...ids, customer_id: customer.id, send_key: true }
+      const created = yield* post("/licenses", body, { "idempotency-key": `waits-${address}` })
+      const { license_key } = (created.json as { data: { license_key: string } }).data
+      const waiting = sql<{ attempts: number }>`SELECT attempts FROM mails`
+      yield* Effect.repeat(waiting, { until: ([mail]) => mail?.attempts === 1 })
+      const tables = yield* sql<{ name: string }>`
+        SELECT format('%I', relname) AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`
+      const shown = [(yield* send({ path: "/metrics" })).text, (yield* send({ path: "/api/v1/events" })).text]
+      for (const { name } of tables)
+        for (const { row } of yield* sql.unsafe<{ row: string }>(`SELECT t::text AS row FROM ${name} t`))
+          shown.push(row)
+      assert.isAbove(shown.length, 20)
+      const [dump, hex] = [shown.join("\n"), Buffer.from(license_key).toString("hex")]
+      assert.include(dump, address, "the search finds what is there")
+      for (const secret of [license_key, license_key.replaceAll("-", ""), hex]) assert.notInclude(dump, secret)
+      yield* sql`DELETE FROM mails`
+      server.reply(() => undefined)
+    })
+  )
+
   it.effect("cannot be mailed without an address, and then nothing is issued or rotated", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer

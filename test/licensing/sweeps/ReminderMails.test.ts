@@ -13,7 +13,7 @@ import { Settings } from "../../../src/platform/config/Config.ts"
 import { MasterKey } from "../../../src/platform/signing/MasterKey.ts"
 import { fromNoon } from "../../support/database/LicenseNodes.ts"
 import { Foundations } from "../../support/database/Services.ts"
-import { storeOne } from "../../support/database/StoredLicenses.ts"
+import { storeMany, storeOne } from "../../support/database/StoredLicenses.ts"
 import { day, noon } from "../../support/rules/Licenses.ts"
 
 const layerSweep = ExpirySweep.layer.pipe(
@@ -64,6 +64,27 @@ layer(Layer.merge(Foundations, NodeServices.layer), { timeout: 60_000, excludeTe
           ])
           assert.deepStrictEqual(yield* mailsOf(unwanted.license), [])
           assert.deepStrictEqual(yield* mailsOf(withoutAddress.license), [])
+        })
+      )
+    )
+
+    it.effect("of a thousand licenses are queued once, each with its own, while two nodes sweep", () =>
+      fromNoon(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const licenses = yield* storeMany(1_000, {
+            license: { expires_at: noon + 10 * day, customer_email: "many@example.com" }
+          })
+          const ids = sql.in(licenses.map(({ license }) => license))
+          yield* sql`UPDATE policies SET mail_reminders = TRUE WHERE id IN (SELECT policy_id FROM licenses WHERE id IN ${ids})`
+          const sweeps = [yield* makeSweep, yield* makeSweep]
+          yield* TestClock.adjust(3 * day)
+          yield* Effect.all([...sweeps, ...sweeps], { concurrency: "unbounded" })
+          const [mails] = yield* sql`
+            SELECT count(*)::int AS queued, count(DISTINCT license_id)::int AS licenses,
+              count(DISTINCT xmin::text)::int > 1 AS "in batches"
+            FROM mails WHERE license_id IN ${ids}`
+          assert.deepStrictEqual(mails, { queued: 1_000, licenses: 1_000, "in batches": true })
         })
       )
     )

@@ -87,8 +87,7 @@ export const makeMailServer = Effect.fnUntraced(function* (options: SMTPServerOp
 
 const received = (raw: string, to: string, { secure, user }: { secure?: boolean; user?: unknown }): ReceivedMail => {
   const [head = "", ...parts] = raw.split(/\r\n\r\n/)
-  const header = (name: string) =>
-    new RegExp(`^${name}: ((?:.*)(?:\\r\\n[ \\t].*)*)`, "im").exec(head)?.[1]?.replaceAll(/\r\n[ \t]+/g, " ") ?? ""
+  const header = (name: string) => headerOf(head, name)
   const boundary = /boundary="([^"]+)"/.exec(head)?.[1] ?? "none"
   const bodies = parts.join("\r\n\r\n").split(`--${boundary}`)
   const partOf = (type: string) => decodedPart(bodies.find((part) => part.includes(`Content-Type: ${type}`)) ?? "")
@@ -105,6 +104,10 @@ const received = (raw: string, to: string, { secure, user }: { secure?: boolean;
   }
 }
 
+/** The unfolded value of a header. */
+export const headerOf = (head: string, name: string): string =>
+  new RegExp(`^${name}: ((?:.*)(?:\\r\\n[ \\t].*)*)`, "im").exec(head)?.[1]?.replaceAll(/\r\n[ \t]+/g, " ") ?? ""
+
 const decodedPart = (part: string): string => {
   const [head = "", ...lines] = part.split("\r\n\r\n")
   const body = lines.join("\r\n\r\n")
@@ -119,7 +122,7 @@ const decodedQuoted = (text: string): string =>
   ).toString("utf8")
 
 /** Encoded words of RFC 2047. */
-const decodedWords = (header: string): string =>
+export const decodedWords = (header: string): string =>
   header
     .replaceAll(/\?= =\?/g, "?==?")
     .replaceAll(/=\?UTF-8\?(.)\?(.*?)\?=/gi, (_, form: string, text: string) =>
