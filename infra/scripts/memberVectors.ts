@@ -44,7 +44,7 @@ export const memberCases: ReadonlyArray<Case> = [
     why: "The signed instant says when a use may succeed."
   },
   {
-    name: "an entitlement whose period ends later",
+    name: "an entitlement whose period ends earlier",
     response: data(metered).replace('"resets_at":"2030-02-01', '"resets_at":"2030-01-01'),
     rule: "signature",
     why: "A byte under the signature differs: an earlier end of the period would hide that the quota is used up."
