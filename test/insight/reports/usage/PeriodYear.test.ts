@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import type { UsageLedgerRow } from "../../../../src/insight/reports/model/Report.ts"
+import { download } from "../../../support/database/Exports.ts"
 import { makeMetered } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 
@@ -196,6 +197,31 @@ const assertPeriods = Effect.fnUntraced(function* ({ license }: Played, rows: Ro
   }
 })
 
+/** The overview's consumption, and the figures of an export of the ledger. */
+const assertCopies = Effect.fnUntraced(function* ({ license }: Played, rows: Rows) {
+  const { client } = yield* TestServer
+  const query = { product_id: license.product_id, from: rows[0]!.occurred_at - day, to: rows.at(-1)!.occurred_at + day }
+  const { buckets } = yield* client.reports.overview({ query: { ...query, bucket: "1d" } })
+  const consumption = buckets.flatMap((bucket) => bucket.consumption)
+  for (const code of codes) {
+    const { consumed, consumptions } = usageIn(rows.filter(({ feature_code }) => feature_code === code))
+    const shown = consumption.filter(({ feature_code }) => feature_code === code)
+    assert.deepStrictEqual(
+      [sumOf(shown, (one) => one.consumed), sumOf(shown, (one) => one.consumptions)],
+      [consumed, consumptions]
+    )
+  }
+  const filters = { license_id: license.id }
+  const { id } = yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", filters } })
+  const { json } = yield* download(id)
+  const written = (json as { readonly rows: Rows }).rows
+  assert.deepStrictEqual(usageIn(written), usageIn(rows))
+  assert.sameMembers(
+    written.map(({ sequence }) => sequence),
+    rows.map(({ sequence }) => sequence)
+  )
+})
+
 layer(TestServer.layer, { timeout: 120_000 })("A year of quotas with periods", (it) => {
   it.effect(`reconciles with its ledger (seed ${seed})`, () =>
     Effect.gen(function* () {
@@ -205,6 +231,7 @@ layer(TestServer.layer, { timeout: 120_000 })("A year of quotas with periods", (
       yield* assertCounters(played, rows)
       yield* assertSummary(played, rows)
       yield* assertPeriods(played, rows)
+      yield* assertCopies(played, rows)
     })
   )
 })
