@@ -58,6 +58,7 @@ import { WebhooksHttp } from "./ledger/webhooks/Http.ts"
 import { Webhooks } from "./ledger/webhooks/Webhooks.ts"
 import { BulkJobs } from "./licensing/bulk/BulkJobs.ts"
 import { BulkJobsHttp } from "./licensing/bulk/Http.ts"
+import { Previews } from "./licensing/bulk/Previews.ts"
 import * as Cluster from "./licensing/cluster/Participation.ts"
 import { AllDevices } from "./licensing/devices/AllDevices.ts"
 import { Devices } from "./licensing/devices/Devices.ts"
@@ -132,7 +133,7 @@ const slices = Layer.mergeAll(
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
   BulkJobsHttp.pipe(Layer.provide(BulkJobs.layer)),
   LicensesHttp.pipe(
-    Layer.provide([ExpandedLicenses.layer, Diagnoses.layer, Issuing.layer, Leases.layer]),
+    Layer.provide([ExpandedLicenses.layer, Diagnoses.layer, Previews.layer, Issuing.layer, Leases.layer]),
     Layer.provide([Licenses.layer, Policies.layer, Customers.layer]),
     Layer.provide(LicenseList.layer)
   ),

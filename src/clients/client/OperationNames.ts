@@ -79,6 +79,7 @@ export interface OperationNames {
   readonly resetLicenseUsage: readonly ["licenses", "resetUsage"]
   readonly listLicenseLeases: readonly ["licenses", "listLeases"]
   readonly diagnoseLicense: readonly ["licenses", "diagnose"]
+  readonly previewLicenseChange: readonly ["licenses", "preview"]
   readonly listLicenseFeatures: readonly ["licenses", "listFeatures"]
   readonly assignLicenseFeature: readonly ["licenses", "assignFeature"]
   readonly removeLicenseFeature: readonly ["licenses", "removeFeature"]

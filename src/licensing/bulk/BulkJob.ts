@@ -12,7 +12,7 @@ export const licensesMax = 1_000_000
 /** Licenses that one request can name. */
 const namedMax = 5_000
 
-const parameters = Schema.Struct({
+export const parameters = Schema.Struct({
   expires_at: LicenseRenew.fields.expires_at,
   extend_by_days: LicenseRenew.fields.extend_by_days,
   policy_id: Schema.optionalKey(LicensePolicyChange.fields.policy_id),
@@ -56,7 +56,7 @@ interface Requested {
   readonly parameters?: BulkParameters
 }
 
-const parameterFault = ({ action, parameters = {} }: Requested) => {
+export const parameterFault = ({ action, parameters = {} }: Requested) => {
   const takes: ReadonlyArray<string> = parametersOf[action]
   const given = Object.keys(parameters)
   const other = given.find((name) => !takes.includes(name))

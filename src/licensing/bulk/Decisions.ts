@@ -2,7 +2,8 @@
  * Decides one command for many licenses without their actors: each license on its own state, all of them read in one
  * snapshot. The caller commits the changes with the fence, so an actor's later change makes the decision outdated.
  */
-import { Clock, Effect, identity } from "effect"
+import { Clock, Context, Effect, identity } from "effect"
+import { SqlClient } from "effect/sql"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
@@ -14,6 +15,7 @@ import { prefetch } from "../lookups/Prefetch.ts"
 import type { LicenseRecord, TargetPolicy } from "../model/LicenseRecords.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
+import { settle } from "../rules/Lifecycle.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
 
 /** A command for many licenses, with the command for each of them. */
@@ -39,6 +41,7 @@ export interface LicenseDecision {
 }
 
 export const makeManyDecisions = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
   const store = yield* LicenseStore
   const { inTransaction } = yield* LicenseLookups
   const { pipelined } = yield* Postgres
@@ -52,14 +55,7 @@ export const makeManyDecisions = Effect.gen(function* () {
     const { license } = state
     const licenseId = license.id
     if (!reaches(license)) return unknown(licenseId)
-    const command = pendingCommand({
-      rule,
-      command: commandOf(license),
-      origin,
-      begin: identity,
-      resume: () => {},
-      span: undefined
-    })
+    const command = commandFor(license, { commandOf, origin, rule })
     const changes = new PendingChanges(state, yield* prefetch(lookups, state, [command], now, true))
     const [decision] = decide(changes, [command], now)
     if (isRefused(decision!)) return { licenseId, isChanged: false, refusal: decision.refusal }
@@ -80,14 +76,46 @@ export const makeManyDecisions = Effect.gen(function* () {
     return decisions
   })
 
+  /** What the clock changes is part of both states. */
+  const previewOne = Effect.fnUntraced(function* (id: string, shared: SharedCommand) {
+    const [state] = yield* store.loadManyInTransaction([id])
+    if (state === undefined || !shared.reaches(state.license)) return undefined
+    const now = yield* Clock.currentTimeMillis
+    const command = commandFor(state.license, shared)
+    const prefetched = yield* prefetch(besideStates(inTransaction), state, [command], now, true)
+    const [before, after] = [new PendingChanges(state, prefetched), new PendingChanges(state, prefetched)]
+    before.settle(settle(before, now), now)
+    const [decision] = decide(after, [command], now)
+    return { before, after, now, refusal: isRefused(decision!) ? decision.refusal : undefined }
+  })
+
   return {
     /** In a snapshot of its own. */
     decide: (ids: ReadonlyArray<string>, command: SharedCommand) =>
       Effect.orDie(inOneSnapshot(pipelined(decideAll(ids, command)))),
+    /** One license before and after the command, in a snapshot of its own; undefined if it is unknown. */
+    preview: (id: string, command: SharedCommand) =>
+      Effect.orDie(inOneSnapshot(pipelined(previewOne(id, command)))).pipe(
+        // The transaction of an Idempotency-Key has no such snapshot.
+        Effect.updateContext((context: Context.Context<never>) => Context.omit(sql.transactionService)(context))
+      ),
     /** Within the running transaction, which has locked the licenses. */
     decideLocked: decideAll
   }
 })
+
+const commandFor = (
+  license: LicenseRecord,
+  { commandOf, origin, rule }: Pick<SharedCommand, "commandOf" | "origin" | "rule">
+) =>
+  pendingCommand({
+    rule,
+    command: commandOf(license),
+    origin,
+    begin: identity,
+    resume: () => {},
+    span: undefined
+  })
 
 const unknown = (licenseId: string): LicenseDecision => ({
   licenseId,

@@ -9,8 +9,7 @@ import { failures } from "../../contract/api/Failure.ts"
 import { withMetadataFilter } from "../../contract/api/Metadata.ts"
 import { expandOf, listQuery, pageQuery } from "../../contract/api/Paging.ts"
 import { BodyBytesMax, BodyOptional, BodyValuesMax, Decoding, PathTables } from "../../contract/api/Requests.ts"
-import { Text } from "../../contract/api/Text.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { preview } from "../bulk/Preview.ts"
 import { Lease } from "../model/Lease.ts"
 import {
   expandable,
@@ -18,11 +17,11 @@ import {
   LicenseBatch,
   LicenseCreate,
   LicensePolicyChange,
-  LicenseStatus,
   LicensesWithKeys,
   LicenseTransfer,
   LicenseUpdate,
   LicenseWithKey,
+  licenseFilters,
   licenseSorts
 } from "../model/License.ts"
 import { LicenseFeature, LicenseFeatureAssign, LicenseUsageReset } from "../model/LicenseFeature.ts"
@@ -31,24 +30,6 @@ import { LicenseDiagnose, LicenseDiagnosis } from "./Diagnosis.ts"
 import { maintenance, renewal } from "./RenewalsApi.ts"
 
 const params = { id: Schema.String }
-const text = Schema.optionalKey(Schema.String)
-
-/** The filters of the license list. */
-export const licenseFilters = {
-  product_id: text,
-  policy_id: text,
-  customer_id: text,
-  status: Schema.optionalKey(LicenseStatus),
-  order_id: text,
-  subscription_id: text,
-  expires_before: Schema.optionalKey(Timestamp),
-  expires_after: Schema.optionalKey(Timestamp),
-  maintenance_expires_before: Schema.optionalKey(Timestamp),
-  maintenance_expires_after: Schema.optionalKey(Timestamp),
-  license_key_last4: text,
-  bulk_job_id: Schema.optionalKey(Schema.String.annotate({ description: "Only licenses that this bulk job matched." })),
-  q: Schema.optionalKey(Text(512))
-}
 
 const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, description: string) =>
   HttpApiEndpoint.post(verb, `/licenses/:id/${verb}`, {
@@ -223,6 +204,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
     transition("revoke", "Revoke a license", "Permanent: devices are deactivated, leases end."),
     ...ownershipAndUsage,
     diagnosis,
+    preview,
     HttpApiEndpoint.get("listFeatures", "/licenses/:id/features", {
       params,
       query: pageQuery,

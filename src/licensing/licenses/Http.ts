@@ -3,6 +3,7 @@ import { Api } from "../../Api.ts"
 import { withTag } from "../../access/preconditions/TaggedResponse.ts"
 import { operationGroup } from "../../access/requests/OperationGroup.ts"
 import { asStored } from "../../contract/api/StoredResponse.ts"
+import { Previews } from "../bulk/Previews.ts"
 import { ExpandedLicenses } from "../management/ExpandedLicenses.ts"
 import { Issuing } from "../management/Issuing.ts"
 import { Leases } from "../management/Leases.ts"
@@ -17,6 +18,7 @@ export const LicensesHttp = operationGroup(
     const licenses = yield* Licenses
     const expanded = yield* ExpandedLicenses
     const diagnoses = yield* Diagnoses
+    const previews = yield* Previews
     const issuing = yield* Issuing
     const leases = yield* Leases
     return handlers.handleAll({
@@ -35,6 +37,7 @@ export const LicensesHttp = operationGroup(
       rotateKey: ({ params, payload }) => licenses.rotateKey(params.id, payload),
       resetUsage: ({ params, payload }) => licenses.resetUsage(params.id, payload),
       diagnose: ({ params, payload }) => diagnoses.diagnose(params.id, payload),
+      preview: ({ params, payload }) => previews.preview(params.id, payload),
       listLeases: ({ params, query }) => leases.list(params.id, query),
       listFeatures: ({ params, query }) => licenses.features(params.id, query),
       assignFeature: ({ params, payload }) => licenses.assign(params.id, payload),

@@ -103,6 +103,23 @@ export type Expandable = (typeof expandable)[number]
 
 export const licenseSorts = { created_at: "instant", expires_at: "instant", maintenance_expires_at: "instant" } as const
 
+/** The filters of the license list. */
+export const licenseFilters = {
+  product_id: Schema.optionalKey(Schema.String),
+  policy_id: Schema.optionalKey(Schema.String),
+  customer_id: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(LicenseStatus),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  expires_before: Schema.optionalKey(Timestamp),
+  expires_after: Schema.optionalKey(Timestamp),
+  maintenance_expires_before: Schema.optionalKey(Timestamp),
+  maintenance_expires_after: Schema.optionalKey(Timestamp),
+  license_key_last4: Schema.optionalKey(Schema.String),
+  bulk_job_id: Schema.optionalKey(Schema.String.annotate({ description: "Only licenses that this bulk job matched." })),
+  q: Schema.optionalKey(Text(512))
+}
+
 /** The response of a create or a key rotation: the only place where the full key appears. */
 export const LicenseWithKey = Schema.Struct({
   license: License,

@@ -264,11 +264,13 @@ export const bodyOf = (
         .filter(([field]) => !omitted.includes(field))
         .map(([field, value]) => [
           field,
-          unique.includes(field) ? `${field}-${serial()}` : (existing[field] ?? inItems(value))
+          unique.includes(field) ? `${field}-${serial()}` : (existing[field] ?? inItems(value, field))
         ])
     )
-  const inItems = (value: unknown): unknown =>
-    Array.isArray(value) ? value.map((item) => (isObject(item) ? withExisting(item) : item)) : value
+  const inItems = (value: unknown, field: string): unknown => {
+    if (Array.isArray(value)) return value.map((item) => (isObject(item) ? withExisting(item) : item))
+    return field === "parameters" && isObject(value) ? withExisting(value) : value
+  }
   return withExisting({ ...example, ...added[id] })
 }
 

@@ -46,6 +46,7 @@ export const cases: { readonly [operationId: string]: Case } = {
   ),
   ...named("record", "renewLicenseMaintenance"),
   ...named("record", "changeLicensePolicy rotateLicenseKey resetLicenseUsage diagnoseLicense listLicenseLeases"),
+  ...named("record", "previewLicenseChange"),
   ...named("record", "listLicenseFeatures assignLicenseFeature removeLicenseFeature"),
   ...named("record", "listDevices getDevice resetDevice blacklistDevice unblacklistDevice"),
   ...named("record", "getReportExport downloadReportExport getBulkJob listBulkJobRefusals cancelBulkJob")

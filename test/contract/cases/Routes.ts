@@ -90,6 +90,7 @@ export const routes: { readonly [route: string]: string } = {
   "PUT /api/v1/licenses/{id}/custom-fields/{field_id}": "license:write",
   "GET /api/v1/licenses/{id}/leases": "license:read",
   "POST /api/v1/licenses/{id}/diagnose": "license:read",
+  "POST /api/v1/licenses/{id}/preview": "license:write",
   "GET /api/v1/bulk-jobs": "license:read",
   "POST /api/v1/bulk-jobs": "license:write",
   "GET /api/v1/bulk-jobs/{id}": "license:read",

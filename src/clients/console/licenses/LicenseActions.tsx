@@ -4,6 +4,7 @@ import { Exit } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import { Consequences } from "../consequences/Consequences.tsx"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { email, type FieldsOf, flag, lastDay, number, text } from "../parts/Fields.tsx"
@@ -27,6 +28,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           key="reinstate"
           label="Reinstate"
           effect="The license works again, in the state that its dates give. Devices need no new activation."
+          preview={() => <Consequences id={id} change={{ action: "reinstate" }} />}
           run={() => unlessDone(id, isOn, "reinstateLicense")}
           undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params }) })}
         />
@@ -36,6 +38,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           label="Suspend"
           effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
           danger
+          preview={() => <Consequences id={id} change={{ action: "suspend" }} />}
           run={() => unlessDone(id, isSuspended, "suspendLicense")}
           undo={() => ({ said: "The license is suspended.", run: () => change("reinstateLicense", { params }) })}
         />
@@ -44,6 +47,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
         label="Revoke"
         effect="The license stops working for ever: all devices are deactivated and all seats end. This cannot be undone."
         danger
+        preview={() => <Consequences id={id} change={{ action: "revoke" }} />}
         run={() => change("revokeLicense", { params })}
       />
     </>
@@ -114,6 +118,7 @@ export const Extend = ({ isPlain = false, license }: Props & { readonly isPlain?
         </>
       }
       fields={renewal(from)}
+      preview={(asked: Asked) => <Consequences id={id} change={{ action: "renew", parameters: renewalOf(asked) }} />}
       run={(asked: Asked) => change("renewLicense", { params: { id }, payload: renewalOf(asked) })}
       undo={(after) => ({ said: "The license is extended.", run: () => restoreExpiry(license, after) })}
     />

@@ -1,5 +1,7 @@
 /** Edits of a license. */
 import type { License } from "../../../licensing/model/License.ts"
+import { Consequences } from "../consequences/Consequences.tsx"
+import type { Change } from "../consequences/UsePreview.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
@@ -38,6 +40,8 @@ export const EditLicense = ({ license }: Props) => (
   />
 )
 
+type Limits = NonNullable<Change["parameters"]>
+
 const limits: ChangeFieldsOf<Update> = {
   max_floating_users: number("Floating seats"),
   max_activations: number("Devices", { hint: "0 is no limit." }),
@@ -53,6 +57,11 @@ export const ChangeLimits = ({ license }: Props) => (
     effect="These limits hold for this license in place of the policy’s; an empty field takes the policy’s. A lower limit ends nothing: what is in use stays until it ends."
     fields={limits}
     edited={editOf(license)}
+    preview={(parameters: Update) =>
+      Object.keys(parameters).length > 0 && (
+        <Consequences id={license.id} change={{ action: "update", parameters: parameters as Limits }} />
+      )
+    }
     run={(payload: Update, read) => change("updateLicense", { params: { id: license.id }, payload }, read)}
   />
 )
@@ -82,6 +91,7 @@ const ChangePolicyAction = (props: { readonly id: string; readonly policy: strin
       label="Change policy"
       effect="The license follows the new policy at once. Devices and seats stay; those beyond a lower limit stay until they end."
       fields={fields}
+      preview={(parameters: PolicyChange) => <Consequences id={props.id} change={{ action: "policy", parameters }} />}
       run={(payload: PolicyChange) => change("changeLicensePolicy", { params: { id: props.id }, payload })}
     />
   )
@@ -93,6 +103,7 @@ export const ApplyPolicy = ({ license: { id, policy_id } }: Props) => (
     label="Apply policy"
     title="Apply the policy"
     effect="The license gets the features and quotas that its policy has now, and loses those that the policy lost. What was set by hand stays, and so do counts."
+    preview={() => <Consequences id={id} change={{ action: "apply_policy" }} />}
     run={() => change("changeLicensePolicy", { params: { id }, payload: { policy_id } })}
   />
 )

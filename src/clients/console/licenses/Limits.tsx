@@ -2,8 +2,9 @@
 import type { ReactNode } from "react"
 import type { License } from "../../../licensing/model/License.ts"
 import type { Policy } from "../../../vendor/policies/Policy.ts"
+import { type LimitRow, limitRows } from "../consequences/LimitRows.ts"
 import { Meter } from "../look/Meter.tsx"
-import { countOf, daysOf, limitOf } from "../parts/Format.ts"
+import { countOf } from "../parts/Format.ts"
 import { Facts, Section } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { ChangeLimits } from "./LicenseEdits.tsx"
@@ -20,37 +21,10 @@ const WithPolicy = (props: Props) => (
   <Shown {...props} policy={lastOf(useAsk("getPolicy", { params: { id: props.license.policy_id } }))} />
 )
 
-type Name = keyof License["limits"]
-
-interface Row {
-  readonly title: string
-  readonly name: Name
-  /** How much of it is used. */
-  readonly used?: number
-  readonly words: (limit: number | undefined) => string
-}
-
-const seatsOf = (limit = 0) => (limit === 0 ? "off" : countOf(limit))
-const instancesOf = (limit: number | undefined) => (limit === undefined ? "counted as devices" : limitOf(limit))
-const plainOf = (limit = 0) => limitOf(limit)
-
-const rowsOf = (license: License): ReadonlyArray<Row> => [
-  { title: "Devices", name: "max_activations", used: license.active_device_count, words: plainOf },
-  { title: "Floating seats", name: "max_floating_users", words: seatsOf },
-  { title: "Container instances", name: "max_container_instances", words: instancesOf },
-  { title: "Transfers", name: "max_transfers", used: license.times_transferred, words: plainOf },
-  { title: "Offline", name: "offline_grace_days", words: (days = 0) => daysOf(days) },
-  {
-    title: "Removed by customers",
-    name: "self_deactivations_per_month",
-    words: (devices = 0) => `${countOf(devices)} in 30 days`
-  }
-]
-
 const Shown = ({ license, mayChange, policy }: Props & { readonly policy: Policy | undefined }) => (
   <Section id="limits" title="Limits" actions={mayChange && <ChangeLimits license={license} />}>
     <Facts
-      of={rowsOf(license).map((row) => [
+      of={limitRows(license).map((row) => [
         row.title,
         <Limit key={row.name} row={row} license={license} policy={policy} />
       ])}
@@ -59,7 +33,7 @@ const Shown = ({ license, mayChange, policy }: Props & { readonly policy: Policy
 )
 
 interface LimitProps {
-  readonly row: Row
+  readonly row: LimitRow
   readonly license: License
   readonly policy: Policy | undefined
 }
@@ -81,7 +55,7 @@ const Limit = ({ license, policy, row: { name, used, words } }: LimitProps): Rea
 const ownWords = (
   limit: number | undefined,
   inPolicy: number | undefined,
-  words: Row["words"],
+  words: LimitRow["words"],
   isKnown: boolean
 ): string => {
   if (!isKnown) return "this license’s own"

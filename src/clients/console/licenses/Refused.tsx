@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import { Consequences } from "../consequences/Consequences.tsx"
 import { startOfDay } from "../parts/Days.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf } from "../parts/Format.ts"
@@ -149,6 +150,7 @@ const OneMore = ({ license, limit, noun }: OneMoreProps) => {
     <Action
       label={`Allow one more ${noun}`}
       effect={`This license alone may have ${countOf(now + 1)} in place of ${countOf(now)}.`}
+      preview={() => <Consequences id={license.id} change={{ action: "update", parameters: { [limit]: now + 1 } }} />}
       run={() => change("updateLicense", { params, payload: { [limit]: now + 1 } })}
       undo={() => ({
         said: `The license may have ${countOf(now + 1)}.`,

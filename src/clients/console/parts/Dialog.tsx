@@ -27,6 +27,8 @@ interface ActionProps<P, A> {
   readonly danger?: boolean
   readonly primary?: boolean
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
+  /** What it would do with the values that the form has now. */
+  readonly preview?: (values: P) => ReactNode
   /** What is shown once it is done; if that is nothing, the dialog closes. */
   readonly done?: (value: A) => ReactNode | undefined
   readonly then?: (value: A) => void
@@ -103,6 +105,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
             edited={props.edited}
             send={props.label}
             danger={props.danger}
+            preview={props.preview}
             run={send}
             done={finish}
           >

@@ -33,6 +33,8 @@ export interface FormProps<P, A> {
   /** Sends the values; for an edit, with the record as it was read last. */
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
   readonly done: (value: A) => void
+  /** What the values that the form has would do; it is shown while none of them is missing or wrong. */
+  readonly preview?: ((values: P) => ReactNode) | undefined
   /** Beside the button that sends. */
   readonly children?: ReactNode
 }
@@ -69,14 +71,14 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
         return told.fields.has("If-Match") ? sendUnlessChanged(values, edit) : fail(told)
       })
     })
+  const read = (element: HTMLFormElement) => readForm(fields, new FormData(element), edited && opened)
+  const [previewed, follow] = useFollowed(props.preview === undefined ? undefined : read, view)
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     if (busy) return
-    const form = new FormData(event.currentTarget)
-    const found = { ...(edited === undefined ? missingIn(fields, form) : {}), ...faultsIn(fields, form) }
+    const { found, values } = read(event.currentTarget)
     setFaults(found)
     if (Object.keys(found).length > 0) return
-    const values = edited === undefined ? givenIn(fields, form) : changedIn(fields, form, opened)
     void track(edited === undefined ? send(values) : sendUnlessChanged(values, edited))
   }
   return (
@@ -84,7 +86,10 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
       ref={view}
       className="form"
       onSubmit={submit}
-      onInput={edited === undefined ? ({ currentTarget, target }) => suggestCode(currentTarget, target) : undefined}
+      onInput={({ currentTarget, target }) => {
+        if (edited === undefined) suggestCode(currentTarget, target)
+        follow(currentTarget)
+      }}
       noValidate
     >
       {fields.map(([name, field]) => (
@@ -95,6 +100,7 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
           {faults[""]}
         </p>
       )}
+      {previewed !== undefined && props.preview?.(previewed as P)}
       <div className="row end">
         {props.children}
         <button type="submit" className={props.danger ? "danger" : "primary"} aria-disabled={busy}>
@@ -103,6 +109,28 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
       </div>
     </form>
   )
+}
+
+/** What a form has: what is missing or wrong, and the values; of an edit those that the reader changed. */
+const readForm = (fields: Entries, form: FormData, opened: Values | undefined) =>
+  opened === undefined
+    ? { found: { ...missingIn(fields, form), ...faultsIn(fields, form) }, values: givenIn(fields, form) }
+    : { found: faultsIn(fields, form), values: changedIn(fields, form, opened) }
+
+/** The values that a form has while one types, unless they are not whole. */
+const useFollowed = (
+  read: ((form: HTMLFormElement) => ReturnType<typeof readForm>) | undefined,
+  view: { readonly current: HTMLFormElement | null }
+) => {
+  const [values, setValues] = useState<Values>()
+  const follow = (form: HTMLFormElement | null) => {
+    if (read === undefined || form === null) return
+    const { found, values } = read(form)
+    setValues(Object.keys(found).length === 0 ? values : undefined)
+  }
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is read once; then the inputs tell of changes.
+  useEffect(() => follow(view.current), [])
+  return [values, follow] as const
 }
 
 /** A new record's code follows its name, until somebody types another one. */

@@ -181,7 +181,9 @@ export const refusedChanges: ReadonlyArray<RefusedChange> = [
   }
 ]
 
-const isChange = (request: Request) => !["GET", "HEAD", "OPTIONS"].includes(request.method())
+/** A preview changes nothing. */
+const isChange = (request: Request) =>
+  !["GET", "HEAD", "OPTIONS"].includes(request.method()) && !request.url().endsWith("/preview")
 
 /** The requests that change something with a token, from now on. */
 export const changesWith = (person: Person, token: string) => {

@@ -28,7 +28,7 @@ const renames: ReadonlyArray<Rename> = [
     file: "licensing/model/License.ts",
     from: "  times_transferred: Count",
     to: "  times_moved: Count",
-    reported: "licenses/Limits.tsx"
+    reported: "consequences/LimitRows.ts"
   },
   {
     what: "a required field of a body",

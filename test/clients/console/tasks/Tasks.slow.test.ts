@@ -40,6 +40,10 @@ const prepare = Effect.gen(function* () {
 
 type Prepared = Effect.Success<typeof prepare>
 
+/** What the dialog says before the change is confirmed. */
+const willChange = (person: Person, what: string) =>
+  person.page.getByRole("status", { name: "What changes" }).filter({ hasText: what }).waitFor()
+
 type Task = (name: string, body: (person: Person, prepared: Prepared) => Promise<void>) => void
 
 const searchTasks = (task: Task) => {
@@ -171,6 +175,8 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await person.search(customer_email)
       await person.seesHeading(name)
       await person.pick("More", "Suspend")
+      await willChange(person, "StatusActive → Suspended")
+      assert.deepStrictEqual(await person.violations(), [])
       await person.click("Suspend")
       await person.isDone()
       await person.sees(/^Suspended$/)
@@ -185,6 +191,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await person.seesHeading(name)
       await person.click("Change limits")
       await person.fill("Floating seats", "5")
+      await willChange(person, "Floating seats2 → 5")
       await person.press("Enter")
       await person.isDone()
     },
@@ -198,6 +205,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await person.seesHeading(name)
       await person.click("Change policy")
       await person.choose("New policy", "Enterprise")
+      await willChange(person, "Floating seats2 → 9")
       await person.click("Change policy")
       await person.isDone()
     },

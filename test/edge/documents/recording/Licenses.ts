@@ -149,6 +149,7 @@ export const backOffice = Effect.fnUntraced(function* (all: Catalog & Issued) {
     body: { extend_by_days: 365, order_id: order, subscription_id: subscription }
   })
   yield* record("resetLicenseUsage", { params, body: { feature_code: "export", add_credits: 100 } })
+  yield* record("previewLicenseChange", { params, body: { action: "policy", parameters: { policy_id: team } } })
   yield* record("changeLicensePolicy", { params, body: { policy_id: team, keep_features: true } })
   yield* record("transferLicense", { params, body: { customer_id: other, reset_devices: true } })
   yield* record("rotateLicenseKey", { params, body: {} })

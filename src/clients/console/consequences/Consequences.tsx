@@ -1,0 +1,46 @@
+/** What a change of a license would do, in its dialog, before it is made. */
+import { Exit } from "effect"
+import { inWords, tell } from "../service/Failures.ts"
+import { differencesOf, type Preview } from "./Differences.ts"
+import { type Change, usePreview } from "./UsePreview.ts"
+
+interface Props {
+  readonly id: string
+  readonly change: Change
+}
+
+export const Consequences = ({ change, id }: Props) => {
+  const shown = usePreview(id, change)
+  return (
+    <div className="consequences" role="status" aria-label="What changes" aria-busy={shown?.isCurrent !== true}>
+      {shown === undefined ? (
+        <p className="quiet">Asking what would change…</p>
+      ) : Exit.isSuccess(shown.exit) ? (
+        <Shown preview={shown.exit.value} />
+      ) : (
+        <p className="quiet">What would change cannot be shown. {inWords(tell(shown.exit.cause).message)}</p>
+      )}
+    </div>
+  )
+}
+
+const Shown = ({ preview }: { readonly preview: Preview }) => {
+  const { admitted, changed, message = "" } = preview
+  if (!admitted) return <p className="failed">This would be refused. {inWords(message)}</p>
+  if (!changed) return <p className="quiet">Nothing would change: the license is so already.</p>
+  const differences = differencesOf(preview)
+  if (differences.length === 0) return <p className="quiet">Status, dates, limits and features stay as they are.</p>
+  return (
+    <dl>
+      {differences.map(({ after, before, name, note }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <span className="quiet">{before}</span> → <strong>{after}</strong>
+            {note !== undefined && <small>{note}</small>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}

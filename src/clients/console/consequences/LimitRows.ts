@@ -1,0 +1,30 @@
+/** The limits of a license, in words. */
+import type { License } from "../../../licensing/model/License.ts"
+import { countOf, daysOf, limitOf } from "../parts/Format.ts"
+
+type Name = keyof License["limits"]
+
+export interface LimitRow {
+  readonly title: string
+  readonly name: Name
+  /** How much of it is used. */
+  readonly used?: number
+  readonly words: (limit: number | undefined) => string
+}
+
+const seatsOf = (limit = 0) => (limit === 0 ? "off" : countOf(limit))
+const instancesOf = (limit: number | undefined) => (limit === undefined ? "counted as devices" : limitOf(limit))
+const plainOf = (limit = 0) => limitOf(limit)
+
+export const limitRows = (license: License): ReadonlyArray<LimitRow> => [
+  { title: "Devices", name: "max_activations", used: license.active_device_count, words: plainOf },
+  { title: "Floating seats", name: "max_floating_users", words: seatsOf },
+  { title: "Container instances", name: "max_container_instances", words: instancesOf },
+  { title: "Transfers", name: "max_transfers", used: license.times_transferred, words: plainOf },
+  { title: "Offline", name: "offline_grace_days", words: (days = 0) => daysOf(days) },
+  {
+    title: "Removed by customers",
+    name: "self_deactivations_per_month",
+    words: (devices = 0) => `${countOf(devices)} in 30 days`
+  }
+]
