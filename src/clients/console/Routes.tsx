@@ -1,5 +1,5 @@
 /** Every screen with its address. All but the first are loaded when they are opened. */
-import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router"
+import { createRootRoute, createRoute, createRouter, Link } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { AuditSearch } from "./audit/AuditSearch.ts"
 import { IssueSearch } from "./batch/IssueSearch.ts"
@@ -10,6 +10,7 @@ import { DeviceSearch } from "./devices/DeviceSearch.ts"
 import { FeedSearch } from "./feeds/FeedSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
+import { NothingHere } from "./parts/OneRecord.tsx"
 import { OverviewSearch } from "./reports/OverviewSearch.ts"
 import { ExportsSearch, LedgerSearch, SummarySearch } from "./reports/UsageSearch.ts"
 import { home } from "./service/Address.ts"
@@ -20,7 +21,13 @@ import { VersionSearch } from "./versions/VersionSearch.ts"
 
 const root = createRootRoute({
   component: Frame,
-  notFoundComponent: () => <p className="empty">There is nothing at this address.</p>
+  notFoundComponent: () => (
+    <NothingHere title="There is no such screen">
+      <Link to="/" className="button primary">
+        Open the overview
+      </Link>
+    </NothingHere>
+  )
 })
 
 const at = { getParentRoute: () => root }

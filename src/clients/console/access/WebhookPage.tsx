@@ -4,7 +4,8 @@ import type { WebhookEndpoint } from "../../../ledger/webhooks/Webhook.ts"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
 import { Meter } from "../look/Meter.tsx"
 import { countOf } from "../parts/Format.ts"
-import { Facts, Heading, Loaded, Section, Time } from "../parts/Show.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
+import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { rateOf, reasonOf, State, stateOf, WithHealth } from "./Health.tsx"
 import { EditWebhook, WebhookActions } from "./WebhookActions.tsx"
@@ -15,13 +16,13 @@ export const WebhookPage = () => {
   const { id } = route.useParams()
   const webhook = useAsk("getWebhook", { params: { id } })
   return (
-    <Loaded of={webhook}>
+    <OneRecord of={webhook} noun="webhook">
       {(webhook) => (
         <WithHealth>
           {(healthOf) => <Screen key={webhook.id} webhook={webhook} health={healthOf(webhook.id)} />}
         </WithHealth>
       )}
-    </Loaded>
+    </OneRecord>
   )
 }
 

@@ -5,7 +5,8 @@ import type { Event } from "../../../ledger/events/Event.ts"
 import { licenseName } from "../batch/LicenseName.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { type Column, Facts, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
+import { type Column, Facts, Heading, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter } from "../tables/List.tsx"
 import { AuditPeriod, type AuditSearch, beginOf } from "./AuditSearch.ts"
@@ -23,7 +24,7 @@ export const AuditPage = () => {
     query: { license_id: id, from: beginOf(period), limit: 50, ...(before === undefined ? {} : { cursor: before }) }
   })
   return (
-    <Loaded of={audit}>
+    <OneRecord of={audit} noun="license">
       {(audit) => (
         <>
           <Heading title={`Audit of ${licenseName(audit.license)}`}>
@@ -52,7 +53,7 @@ export const AuditPage = () => {
           <Validations of={audit.validations} />
         </>
       )}
-    </Loaded>
+    </OneRecord>
   )
 }
 

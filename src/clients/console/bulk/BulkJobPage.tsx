@@ -5,8 +5,9 @@ import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
 import { licenseCount } from "../batch/LicenseName.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, sentenceOf, wordsOf } from "../parts/Format.ts"
+import { OneRecord } from "../parts/OneRecord.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
-import { Facts, Fault, Heading, Loaded, Section, Status, Time } from "../parts/Show.tsx"
+import { Facts, Fault, Heading, Section, Status, Time } from "../parts/Show.tsx"
 import { tell } from "../service/Failures.ts"
 import { useFollowing } from "../service/Following.ts"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
@@ -20,7 +21,11 @@ const route = getRouteApi("/bulk-jobs/$id")
 export const BulkJobPage = () => {
   const { id } = route.useParams()
   const asked = useAsk("getBulkJob", { params: { id } })
-  return <Loaded of={asked}>{(first) => <Screen key={first.id} first={first} />}</Loaded>
+  return (
+    <OneRecord of={asked} noun="bulk job">
+      {(first) => <Screen key={first.id} first={first} />}
+    </OneRecord>
+  )
 }
 
 const Screen = ({ first }: { readonly first: BulkJob }) => {

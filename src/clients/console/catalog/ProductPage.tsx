@@ -8,6 +8,7 @@ import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
 import { Metadata, metadata } from "../parts/Metadata.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
@@ -19,7 +20,11 @@ const route = getRouteApi("/products/$id")
 export const ProductPage = () => {
   const { id } = route.useParams()
   const product = useAsk("getProduct", { params: { id } })
-  return <Loaded of={product}>{(product) => <Screen key={product.id} product={product} />}</Loaded>
+  return (
+    <OneRecord of={product} noun="product">
+      {(product) => <Screen key={product.id} product={product} />}
+    </OneRecord>
+  )
 }
 
 interface Props {
@@ -30,18 +35,32 @@ const Screen = ({ product }: Props) => {
   const may = useMay()
   return (
     <>
-      <Heading title={product.name}>{may("product:write") && <Actions product={product} />}</Heading>
-      <Facts
-        of={[
-          ["Code", <code key="code">{product.code}</code>],
-          ["Created", <Time key="created" at={product.created_at} />],
-          ["Lists", <Lists key="lists" product={product} />]
-        ]}
-      />
-      <Policies product={product} />
-      <Features product={product} />
-      <CustomFields product={product} />
-      <Metadata of={product.metadata} />
+      <Heading
+        title={product.name}
+        about={<code>{product.code}</code>}
+        {...(may("product:write") && { more: <Delete product={product} /> })}
+      >
+        {may("product:write") && <Edit product={product} />}
+      </Heading>
+      <div className="split">
+        <div>
+          <Policies product={product} />
+          <Features product={product} />
+          <CustomFields product={product} />
+        </div>
+        <div>
+          <Section id="about" title="About">
+            <Facts
+              of={[
+                ["Code", <code key="code">{product.code}</code>],
+                ["Created", <Time key="created" at={product.created_at} />],
+                ["Lists", <Lists key="lists" product={product} />]
+              ]}
+            />
+          </Section>
+          <Metadata of={product.metadata} />
+        </div>
+      </div>
     </>
   )
 }
@@ -65,28 +84,32 @@ const Lists = ({ product: { id } }: Props) => (
 
 type ProductUpdate = Payload<"updateProduct">
 
-const Actions = ({ product }: Props) => {
+const Edit = ({ product }: Props) => {
+  const params = { id: product.id }
+  return (
+    <Action
+      label="Edit"
+      title="Edit the product"
+      effect="Applications that name the product by its code need the new one."
+      fields={productFields}
+      edited={{ record: product, reread: () => run("getProduct", { params }) }}
+      run={(payload: ProductUpdate, read) => change("updateProduct", { params, payload }, read)}
+    />
+  )
+}
+
+const Delete = ({ product }: Props) => {
   const params = { id: product.id }
   const navigate = useNavigate()
   return (
-    <>
-      <Action
-        label="Edit"
-        title="Edit the product"
-        effect="Applications that name the product by its code need the new one."
-        fields={productFields}
-        edited={{ record: product, reread: () => run("getProduct", { params }) }}
-        run={(payload: ProductUpdate, read) => change("updateProduct", { params, payload }, read)}
-      />
-      <Action
-        label="Delete"
-        title="Delete the product"
-        effect="The product is deleted. This works only if it has no policies, features, versions, orders, subscriptions or licenses."
-        danger
-        run={() => run("deleteProduct", { params })}
-        then={() => void navigate({ to: "/products", replace: true })}
-      />
-    </>
+    <Action
+      label="Delete"
+      title="Delete the product"
+      effect="The product is deleted. This works only if it has no policies, features, versions, orders, subscriptions or licenses."
+      danger
+      run={() => run("deleteProduct", { params })}
+      then={() => void navigate({ to: "/products", replace: true })}
+    />
   )
 }
 
@@ -127,12 +150,13 @@ const Policies = ({ product: { id } }: Props) => {
                   </Link>
                 )
               },
-              { title: "Code", show: ({ code }) => <code>{code}</code> },
-              { title: "Type", show: ({ license_type }) => wordsOf(license_type) },
+              { title: "Code", goes: "next", show: ({ code }) => <code>{code}</code> },
+              { title: "Type", goes: "last", show: ({ license_type }) => wordsOf(license_type) },
               { title: "Devices", number: true, show: ({ max_activations }) => limitOf(max_activations) },
               {
                 title: "Floating seats",
                 number: true,
+                goes: "next",
                 show: ({ max_floating_users }) => (max_floating_users ? countOf(max_floating_users) : "off")
               }
             ]}
@@ -179,7 +203,7 @@ const Features = ({ product: { id } }: Props) => {
             empty="There is no feature yet."
             columns={[
               { title: "Name", show: ({ name }) => name },
-              { title: "Code", show: ({ code }) => <code>{code}</code> },
+              { title: "Code", goes: "last", show: ({ code }) => <code>{code}</code> },
               {
                 title: "Actions",
                 quiet: true,

@@ -53,6 +53,7 @@ const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
   {
     title: "Changes",
     wraps: true,
+    goes: "last",
     show: ({ metadata: { changes } }) =>
       changesOf(changes).map(([field, { new: after, old }]) => (
         <div key={field}>
@@ -62,6 +63,7 @@ const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
   },
   {
     title: "By",
+    goes: "next",
     show: ({ actor_id, actor_name, actor_type }) => (
       <>
         {actors[actor_type] ?? wordsOf(actor_type)}

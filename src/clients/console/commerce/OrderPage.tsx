@@ -4,7 +4,8 @@ import type { Order } from "../../../vendor/commerce/Order.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
 import { CustomerName, ProductName, SubscriptionName } from "../parts/Names.tsx"
-import { Facts, Heading, Loaded, Status, Time } from "../parts/Show.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
+import { Facts, Heading, Section, Status, Time } from "../parts/Show.tsx"
 import { Refund } from "../refunds/Refund.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import { send } from "../service/Service.ts"
@@ -18,7 +19,11 @@ const route = getRouteApi("/orders/$id")
 export const OrderPage = () => {
   const { id } = route.useParams()
   const order = useAsk("getOrder", { params: { id } })
-  return <Loaded of={order}>{(order) => <Screen key={order.id} order={order} />}</Loaded>
+  return (
+    <OneRecord of={order} noun="order">
+      {(order) => <Screen key={order.id} order={order} />}
+    </OneRecord>
+  )
 }
 
 interface Props {
@@ -41,12 +46,22 @@ const Screen = ({ order }: Props) => {
   const isSettled = order.period_start !== undefined || order.subscription_id !== undefined
   return (
     <>
-      <Heading title={`Order ${order.external_id}`}>{may("product:write") && <Actions order={order} />}</Heading>
-      <About order={order} />
-      {may("license:read") && <LinkedLicenses of={of} product={order.product_id} {...linkOf(order)} />}
-      <Metadata of={order.metadata} />
-      {may("report:read") && (isSettled || search.from !== undefined) && <Settlement of={of} search={search} />}
-      {may("event:read") && <History kind="order" id={order.id} labels={labels} />}
+      <Heading title={`Order ${order.external_id}`} about={<Status of={order.status} />}>
+        {may("product:write") && <Actions order={order} />}
+      </Heading>
+      <div className="split">
+        <div>
+          {may("license:read") && <LinkedLicenses of={of} product={order.product_id} {...linkOf(order)} />}
+          {may("report:read") && (isSettled || search.from !== undefined) && <Settlement of={of} search={search} />}
+          {may("event:read") && <History kind="order" id={order.id} labels={labels} />}
+        </div>
+        <div>
+          <Section id="about" title="About">
+            <About order={order} />
+          </Section>
+          <Metadata of={order.metadata} />
+        </div>
+      </div>
     </>
   )
 }
@@ -57,7 +72,6 @@ const About = ({ order }: Props) => {
   return (
     <Facts
       of={[
-        ["Status", <Status key="status" of={order.status} />],
         ["System", order.external_system],
         ["Product", <ProductName key="product" id={order.product_id} />],
         ...(may("license:read")

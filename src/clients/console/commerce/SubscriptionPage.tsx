@@ -4,6 +4,7 @@ import type { Subscription } from "../../../vendor/commerce/Subscription.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
 import { CustomerName, ProductName } from "../parts/Names.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import { send } from "../service/Service.ts"
@@ -19,7 +20,9 @@ export const SubscriptionPage = () => {
   const { id } = route.useParams()
   const subscription = useAsk("getSubscription", { params: { id } })
   return (
-    <Loaded of={subscription}>{(subscription) => <Screen key={subscription.id} subscription={subscription} />}</Loaded>
+    <OneRecord of={subscription} noun="subscription">
+      {(subscription) => <Screen key={subscription.id} subscription={subscription} />}
+    </OneRecord>
   )
 }
 
@@ -37,15 +40,25 @@ const Screen = ({ subscription }: Props) => {
   const of = { subscription_id: subscription.id }
   return (
     <>
-      <Heading title={`Subscription ${subscription.external_id}`}>
+      <Heading title={`Subscription ${subscription.external_id}`} about={<Status of={subscription.status} />}>
         {may("product:write") && <Actions subscription={subscription} />}
       </Heading>
-      <About subscription={subscription} />
-      {may("license:read") && <LinkedLicenses of={of} product={subscription.product_id} {...linkOf(subscription)} />}
-      <Orders subscription={subscription} />
-      <Metadata of={subscription.metadata} />
-      {may("report:read") && <Settlement of={of} search={search} />}
-      {may("event:read") && <History kind="subscription" id={subscription.id} labels={labels} />}
+      <div className="split">
+        <div>
+          {may("license:read") && (
+            <LinkedLicenses of={of} product={subscription.product_id} {...linkOf(subscription)} />
+          )}
+          <Orders subscription={subscription} />
+          {may("report:read") && <Settlement of={of} search={search} />}
+          {may("event:read") && <History kind="subscription" id={subscription.id} labels={labels} />}
+        </div>
+        <div>
+          <Section id="about" title="About">
+            <About subscription={subscription} />
+          </Section>
+          <Metadata of={subscription.metadata} />
+        </div>
+      </div>
     </>
   )
 }
@@ -56,7 +69,6 @@ const About = ({ subscription }: Props) => {
   return (
     <Facts
       of={[
-        ["Status", <Status key="status" of={subscription.status} />],
         ["System", subscription.external_system],
         ["Product", <ProductName key="product" id={subscription.product_id} />],
         ...(may("license:read")

@@ -77,10 +77,11 @@ export const CustomFields = ({ product: { id } }: { readonly product: Product })
             empty="There is no custom field yet."
             columns={[
               { title: "Name", show: ({ name }) => name },
-              { title: "Code", show: ({ code }) => <code>{code}</code> },
-              { title: "For", show: ({ resource_type }) => `${resource_type}s` },
+              { title: "Code", goes: "first", show: ({ code }) => <code>{code}</code> },
+              { title: "For", goes: "next", show: ({ resource_type }) => `${resource_type}s` },
               {
                 title: "Type",
+                goes: "last",
                 show: ({ enum_options, value_type }) => (
                   <>
                     {valueTypes[value_type]}
@@ -88,7 +89,7 @@ export const CustomFields = ({ product: { id } }: { readonly product: Product })
                   </>
                 )
               },
-              { title: "Can be cleared", show: ({ is_required }) => (is_required ? "no" : "yes") },
+              { title: "Can be cleared", goes: "first", show: ({ is_required }) => (is_required ? "no" : "yes") },
               {
                 title: "Actions",
                 quiet: true,

@@ -5,7 +5,8 @@ import { CustomerPurchases } from "../commerce/CustomerPurchases.tsx"
 import { CustomerValues } from "../customFields/Values.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
-import { Facts, Heading, Loaded, Time } from "../parts/Show.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
+import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import { type CustomerUpdate, customerFields, titleOf } from "./CustomerFields.ts"
 import { LicensesByEmail, LinkedLicenses } from "./CustomerLicenses.tsx"
@@ -18,58 +19,84 @@ const route = getRouteApi("/customers/$id")
 export const CustomerPage = () => {
   const { id } = route.useParams()
   const customer = useAsk("getCustomer", { params: { id } })
-  return <Loaded of={customer}>{(customer) => <Screen key={customer.id} customer={customer} />}</Loaded>
+  return (
+    <OneRecord of={customer} noun="customer">
+      {(customer) => <Screen key={customer.id} customer={customer} />}
+    </OneRecord>
+  )
 }
 
 const Screen = ({ customer }: { readonly customer: Customer }) => {
   const { period }: CustomerPageSearch = route.useSearch()
   const may = useMay()
+  const mayChange = may("license:write") && !isErasing(customer)
   return (
     <>
-      <Heading title={titleOf(customer)}>
-        {may("license:write") && !isErasing(customer) && <Actions customer={customer} />}
-        {may("admin") && !isErasing(customer) && <Erase customer={customer} />}
+      <Heading
+        title={titleOf(customer)}
+        {...(customer.email !== undefined && { about: <span>{customer.email}</span> })}
+        {...(mayChange && {
+          more: (
+            <>
+              <Delete customer={customer} />
+              {may("admin") && <Erase customer={customer} />}
+            </>
+          )
+        })}
+      >
+        {mayChange && <Edit customer={customer} />}
       </Heading>
       <ErasureState customer={customer} />
-      <Facts
-        of={[
-          ["E-mail", customer.email ?? "–"],
-          ["Code", <code key="code">{customer.code}</code>],
-          ["Created", <Time key="created" at={customer.created_at} />],
-          ["Changed", <Time key="updated" at={customer.updated_at} />]
-        ]}
-      />
-      {may("report:read") && <Summary id={customer.id} period={period} />}
-      <LinkedLicenses id={customer.id} />
-      {customer.email !== undefined && <LicensesByEmail id={customer.id} email={customer.email} />}
-      {may("product:read") && <CustomerPurchases of={customer} />}
-      {may("product:read") && <CustomerValues of={customer} />}
-      <Metadata of={customer.metadata} />
+      <div className="split">
+        <div>
+          <LinkedLicenses id={customer.id} />
+          {customer.email !== undefined && <LicensesByEmail id={customer.id} email={customer.email} />}
+          {may("product:read") && <CustomerPurchases of={customer} />}
+          {may("report:read") && <Summary id={customer.id} period={period} />}
+        </div>
+        <div>
+          <Section id="about" title="About">
+            <Facts
+              of={[
+                ["E-mail", customer.email ?? "–"],
+                ["Code", <code key="code">{customer.code}</code>],
+                ["Created", <Time key="created" at={customer.created_at} />],
+                ["Changed", <Time key="updated" at={customer.updated_at} />]
+              ]}
+            />
+          </Section>
+          {may("product:read") && <CustomerValues of={customer} />}
+          <Metadata of={customer.metadata} />
+        </div>
+      </div>
     </>
   )
 }
 
-const Actions = ({ customer }: { readonly customer: Customer }) => {
+const Edit = ({ customer }: { readonly customer: Customer }) => {
   const params = { id: customer.id }
+  return (
+    <Action
+      label="Edit"
+      title="Edit the customer"
+      effect="Licenses that were issued before keep the name and the e-mail that they have."
+      fields={customerFields}
+      edited={{ record: customer, reread: () => run("getCustomer", { params }) }}
+      run={(payload: CustomerUpdate, read) => change("updateCustomer", { params, payload }, read)}
+    />
+  )
+}
+
+const Delete = ({ customer }: { readonly customer: Customer }) => {
   const navigate = useNavigate()
   return (
-    <>
-      <Action
-        label="Edit"
-        title="Edit the customer"
-        effect="Licenses that were issued before keep the name and the e-mail that they have."
-        fields={customerFields}
-        edited={{ record: customer, reread: () => run("getCustomer", { params }) }}
-        run={(payload: CustomerUpdate, read) => change("updateCustomer", { params, payload }, read)}
-      />
-      <Action
-        label="Delete"
-        title="Delete the customer"
-        effect="The customer and its custom fields are deleted. This works only if no license, order or subscription belongs to it."
-        danger
-        run={() => run("deleteCustomer", { params })}
-        then={() => void navigate({ to: "/customers", replace: true })}
-      />
-    </>
+    <Action
+      label="Delete"
+      title="Delete the customer"
+      effect="The customer and its custom fields are deleted. This works only if no license, order or subscription belongs to it."
+      danger
+      run={() => run("deleteCustomer", { params: { id: customer.id } })}
+      then={() => void navigate({ to: "/customers", replace: true })}
+    />
   )
 }

@@ -8,7 +8,8 @@ import { LicenseValues } from "../customFields/Values.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Metadata } from "../parts/Metadata.tsx"
 import { CustomerName, OrderName, PolicyName, ProductName, SubscriptionName } from "../parts/Names.tsx"
-import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
+import { Facts, Heading, Key, Section, Status, Time } from "../parts/Show.tsx"
 import { Features } from "../quotas/LicenseFeatures.tsx"
 import { RefundOf } from "../refunds/Refund.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
@@ -27,7 +28,11 @@ const route = getRouteApi("/licenses/$id")
 export const LicensePage = () => {
   const { id } = route.useParams()
   const license = useAsk("getLicense", { params: { id } })
-  return <Loaded of={license}>{(license) => <Screen key={license.id} license={license} />}</Loaded>
+  return (
+    <OneRecord of={license} noun="license">
+      {(license) => <Screen key={license.id} license={license} />}
+    </OneRecord>
+  )
 }
 
 const Screen = ({ license }: { readonly license: License }) => {

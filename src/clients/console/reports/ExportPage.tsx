@@ -4,7 +4,8 @@ import { Exit } from "effect"
 import { useState } from "react"
 import type { ReportExport } from "../../../insight/reports/exports/Export.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { Facts, Fault, Loaded, Status, Time } from "../parts/Show.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
+import { Facts, Fault, Status, Time } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
 import { useFollowing } from "../service/Following.ts"
 import { run, useAsk, useBusy } from "../service/Hooks.ts"
@@ -17,7 +18,11 @@ const route = getRouteApi("/reports/exports/$id")
 export const ExportPage = () => {
   const { id } = route.useParams()
   const asked = useAsk("getReportExport", { params: { id } })
-  return <Loaded of={asked}>{(first) => <Screen key={first.id} first={first} />}</Loaded>
+  return (
+    <OneRecord of={asked} noun="export">
+      {(first) => <Screen key={first.id} first={first} />}
+    </OneRecord>
+  )
 }
 
 const isOpen = ({ status }: ReportExport) => status === "pending" || status === "processing"

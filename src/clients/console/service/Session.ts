@@ -1,10 +1,11 @@
 /**
  * Who is signed in. Each sign-in and each sign-out begins another session, which shares nothing with the one before: cached
  * responses, requests in flight and offers to undo end with their session. Tokens are kept in memory; over a reload the access
- * token is kept in this tab's storage, if the reader asked for that, but never the token that renews it.
+ * token is kept in this tab's storage, and shared with the other tabs, if the reader asked for that, but never the token that renews it.
  */
 import { Redacted } from "effect"
 import { type Atom, AtomRegistry } from "effect/reactivity"
+import { onTabs, tellTabs } from "./Tabs.ts"
 
 type Secret = Redacted.Redacted<string>
 
@@ -72,6 +73,13 @@ const keep = ({ access, id }: Tokens): void => {
   if (id !== undefined) sessionStorage.setItem(storageKeys.id, Redacted.value(id))
 }
 
+const isKept = () => sessionStorage.getItem(storageKeys.access) !== null
+
+const forTabs = ({ access, id }: Tokens) => ({
+  access: Redacted.value(access),
+  ...(id === undefined ? {} : { id: Redacted.value(id) })
+})
+
 let current = keptSession()
 const listeners = new Set<() => void>()
 
@@ -91,19 +99,56 @@ const begin = (next: Session): void => {
 }
 
 export const signIn = (tokens: Tokens, isKept: boolean): void => {
-  if (isKept) keep(tokens)
+  if (isKept) {
+    keep(tokens)
+    tellTabs({ kind: "here", ...forTabs(tokens) })
+  }
   begin(new Session({ tokens }))
 }
 
 /** Puts newer tokens in the place of those with which a session began. */
 export const renew = (holder: Holder, tokens: Tokens): void => {
+  const before = Redacted.value(holder.tokens.access)
   holder.tokens = tokens
   // Meanwhile somebody else may have signed in.
-  if (current.holder !== holder) return
-  if (sessionStorage.getItem(storageKeys.access) !== null) keep(tokens)
+  if (current.holder !== holder || !isKept()) return
+  keep(tokens)
+  tellTabs({ kind: "renewed", before, access: Redacted.value(tokens.access) })
 }
 
-export const signOut = (reason?: string): void => {
+const forget = (reason?: string): void => {
   for (const key of Object.values(storageKeys)) sessionStorage.removeItem(key)
   begin(new Session(undefined, reason))
 }
+
+/** Ends the session, also in the tabs that share its sign-in. */
+export const signOut = (reason?: string): void => {
+  const { holder } = current
+  if (holder !== undefined && isKept())
+    tellTabs({
+      kind: "end",
+      access: Redacted.value(holder.tokens.access),
+      ...(reason === undefined ? {} : { reason })
+    })
+  forget(reason)
+}
+
+onTabs((message) => {
+  const { holder } = current
+  if (message.kind === "here") {
+    if (holder !== undefined) return
+    const { access, id } = message
+    const tokens = { access: Redacted.make(access), ...(id === undefined ? {} : { id: Redacted.make(id) }) }
+    keep(tokens)
+    return begin(new Session({ tokens }))
+  }
+  if (holder === undefined || !isKept()) return
+  if (message.kind === "ask") return tellTabs({ kind: "here", ...forTabs(holder.tokens) })
+  const mine = Redacted.value(holder.tokens.access)
+  if (message.kind === "end" && message.access === mine) return forget(message.reason)
+  if (message.kind !== "renewed" || message.before !== mine) return
+  holder.tokens = { ...holder.tokens, access: Redacted.make(message.access) }
+  keep(holder.tokens)
+})
+
+if (current.holder === undefined) tellTabs({ kind: "ask" })

@@ -12,7 +12,7 @@ import { inspect, perform } from "../service/Service.ts"
 import { signIn, type Tokens } from "../service/Session.ts"
 
 const token = { label: "API token", control: { kind: "input", type: "password" } } as const
-const keep = { label: "Stay signed in when this tab is reloaded", control: { kind: "flag" } } as const
+const keep = { label: "Stay signed in over reloads, and in other tabs", control: { kind: "flag" } } as const
 
 export const SignIn = () => {
   const { reason } = useSession()
@@ -93,7 +93,7 @@ const TokenForm = (props: { readonly isKept: { readonly current: boolean }; read
     const access = Redacted.make(String(new FormData(event.currentTarget).get("token")).trim())
     void track(perform(inspect(access))).then((exit) => {
       if (Exit.isSuccess(exit)) signIn({ access }, props.isKept.current)
-      else setFault(inWords(tell(exit.cause).message))
+      else setFault(faultOf(exit.cause, Redacted.value(access)))
     })
   }
   return (
@@ -103,9 +103,26 @@ const TokenForm = (props: { readonly isKept: { readonly current: boolean }; read
       <button type="submit" className={props.children === undefined ? "" : "primary"} aria-disabled={busy}>
         {busy ? "Signing in…" : "Sign in"}
       </button>
-      <small>The token stays in this tab and is gone when it closes.</small>
+      <small>The token stays in this tab, unless you choose otherwise, and is gone once it is closed.</small>
     </form>
   )
+}
+
+/** What is wrong with a token, for a person who has copied it. */
+const tokenFaults: Readonly<Record<string, string>> = {
+  TOKEN_MISSING: "Enter an API token.",
+  TOKEN_MALFORMED: "This is not an API token: copy it whole, without spaces or line breaks.",
+  TOKEN_INVALID: "The service does not know this token. Copy it again, or ask an administrator for a new one.",
+  TOKEN_EXPIRED: "This token has expired: ask an administrator for a new one.",
+  TOKEN_INACTIVE: "This token is switched off: ask an administrator to switch it on.",
+  TOKEN_ADDRESS_BLOCKED: "This token may not be used from your network: ask an administrator to allow it."
+}
+
+const faultOf = (cause: Cause.Cause<unknown>, token: string): string => {
+  const { code = "", message } = tell(cause)
+  if (token === "") return "Enter an API token."
+  if (code in tokenFaults && token.startsWith("LK-")) return "This is a license key. The console needs an API token."
+  return tokenFaults[code] ?? inWords(message)
 }
 
 /** Signs in with what the provider said, unless the account may do nothing here. */

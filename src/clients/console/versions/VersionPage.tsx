@@ -3,7 +3,8 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ProductVersion } from "../../../vendor/versions/ProductVersion.ts"
 import { Metadata } from "../parts/Metadata.tsx"
 import { ProductName } from "../parts/Names.tsx"
-import { Facts, Heading, Loaded, Time } from "../parts/Show.tsx"
+import { OneRecord } from "../parts/OneRecord.tsx"
+import { Facts, Heading, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { DeleteVersion } from "./DeleteVersion.tsx"
 
@@ -12,7 +13,11 @@ const route = getRouteApi("/products/$id/versions/$version")
 export const VersionPage = () => {
   const { id, version } = route.useParams()
   const found = useAsk("getProductVersion", { params: { id, version_id: version } })
-  return <Loaded of={found}>{(version) => <Screen key={version.id} version={version} />}</Loaded>
+  return (
+    <OneRecord of={found} noun="version">
+      {(version) => <Screen key={version.id} version={version} />}
+    </OneRecord>
+  )
 }
 
 const Screen = ({ version }: { readonly version: ProductVersion }) => {

@@ -101,14 +101,22 @@ layer(bulkLayer, { timeout: minutes })("The console", (it) => {
     "signs in with a token that the service accepts, and keeps it in memory unless asked to",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { adminToken } = yield* TestServer
+        const { adminToken, client } = yield* TestServer
+        const { api_key, token } = yield* client["api-keys"].create({ payload: { name: "Deleted", scopes: ["admin"] } })
+        yield* client["api-keys"].delete({ params: { id: api_key.id } })
         yield* atConsole(
           skip,
           async (person) => {
             assert.deepStrictEqual(await person.violations(), [])
             await person.fill("API token", "no token")
             await person.press("Enter")
-            await person.page.locator("[aria-invalid]").waitFor()
+            await person.sees("This is not an API token: copy it whole, without spaces or line breaks.")
+            await person.fill("API token", "LK-EXAMP-LE000-00000-00000-00000")
+            await person.press("Enter")
+            await person.sees("This is a license key. The console needs an API token.")
+            await person.fill("API token", token)
+            await person.press("Enter")
+            await person.sees("The service does not know this token.")
             // The browser itself reports the refused request.
             person.problems.length = 0
             await person.fill("API token", adminToken)
@@ -121,6 +129,61 @@ layer(bulkLayer, { timeout: minutes })("The console", (it) => {
           },
           { token: "" }
         )
+      }),
+    minutes
+  )
+
+  it.effect(
+    "is shared by two tabs in which the person stays signed in, and one sign-out ends both",
+    ({ skip }) =>
+      atConsole(skip, async (person) => {
+        // The second tab has no token of its own.
+        const other = await person.page.context().newPage()
+        await other.goto(`${person.home}/customers`)
+        await other.getByRole("heading", { name: "Customers", level: 1 }).waitFor()
+        await other.getByRole("button", { name: "Sign out" }).click()
+        await other.getByRole("heading", { name: "Licensing console" }).waitFor()
+        await person.seesHeading("Licensing console")
+        assert.strictEqual(await person.page.evaluate("sessionStorage.getItem('licensing.token')"), null)
+        await other.close()
+      }),
+    minutes
+  )
+
+  it.effect(
+    "leads back from an address where nothing is, and prints a license without menus and buttons",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id } = yield* issue({}, { customer_name: "Katherine Johnson" })
+        yield* withPerson(skip, async (person) => {
+          for (const [path, noun, list] of [
+            ["licenses", "license", "Licenses"],
+            ["licenses/unknown/audit", "license", "Licenses"],
+            ["customers", "customer", "Customers"],
+            ["products", "product", "Products"],
+            ["policies", "policy", "Products"],
+            ["orders", "order", "Orders"],
+            ["subscriptions", "subscription", "Subscriptions"],
+            ["webhooks", "webhook", "Webhooks"],
+            ["bulk-jobs", "bulk job", "Bulk jobs"],
+            ["reports/exports", "export", "Exports"]
+          ] as const) {
+            await person.opens(path.includes("unknown") ? `/${path}` : `/${path}/unknown`, `There is no such ${noun}`)
+            await person.click("Open the list", "link")
+            await person.seesHeading(list)
+          }
+          await person.opens("/nowhere", "There is no such screen")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.opens(`/licenses/${id}`, "Katherine Johnson")
+          await person.isLoaded()
+          await person.page.emulateMedia({ media: "print" })
+          for (const role of ["button", "navigation", "searchbox"] as const)
+            assert.strictEqual(await person.page.getByRole(role).count(), 0, role)
+          assert.isTrue(await person.page.getByRole("heading", { name: "Limits" }).isVisible())
+          await person.page.emulateMedia({ media: null })
+          // The browser itself reports what was not found.
+          person.problems.length = 0
+        })
       }),
     minutes
   )

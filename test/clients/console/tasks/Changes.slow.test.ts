@@ -216,7 +216,7 @@ layer(layerErasing, { timeout: minutes })("At the console", (it) => {
         const params = { id: customer.id }
         yield* withPerson(skip, async (person) => {
           await person.opens(`/customers/${customer.id}`, name)
-          await person.click("Erase")
+          await person.pick("More", "Erase")
           await person.fill(/^Type/, "Hedy")
           await person.click("Erase")
           await person.sees(`This is not “${name}”.`)
