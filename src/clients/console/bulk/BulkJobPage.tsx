@@ -1,5 +1,5 @@
 /** One bulk job: how far it is, what it refused, and what was asked for. */
-import { getRouteApi, Link } from "@tanstack/react-router"
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
 import { licenseCount } from "../batch/LicenseName.ts"
@@ -43,6 +43,7 @@ const Screen = ({ first }: { readonly first: BulkJob }) => {
         <Link to="/bulk-jobs" className="button">
           All bulk jobs
         </Link>
+        {may("license:write") && <TakeBack of={latest} />}
       </Heading>
       {failed !== undefined && <Fault told={tell(failed)} />}
       <div className="split">
@@ -82,6 +83,38 @@ const Screen = ({ first }: { readonly first: BulkJob }) => {
         </div>
       </div>
     </>
+  )
+}
+
+const opposites = { suspend: "reinstate", reinstate: "suspend" } as const
+
+/** The opposite change of the licenses that the job matched. */
+const TakeBack = ({ of: { action, changed, dry_run, ended_at, id, matched, unchanged } }: { readonly of: BulkJob }) => {
+  const navigate = useNavigate()
+  if (dry_run || ended_at === undefined || changed === 0) return null
+  if (action !== "suspend" && action !== "reinstate") return null
+  const opposite = opposites[action]
+  const { effect, label } = changeOf(opposite)
+  return (
+    <Action
+      label={`${label} them`}
+      title={changeOf(opposite).send(licenseCount(matched))}
+      effect={
+        <>
+          A new job looks at all licenses of this one. {effect}
+          {unchanged > 0 && (
+            <strong> Among them are the {countOf(unchanged)} that this job had found as they should be.</strong>
+          )}
+        </>
+      }
+      danger={opposite === "suspend"}
+      run={() =>
+        change("createBulkJob", {
+          payload: { action: opposite, filter: { bulk_job_id: id }, reason: `Takes back ${id}.` }
+        })
+      }
+      then={(job) => void navigate({ to: "/bulk-jobs/$id", params: { id: job.id } })}
+    />
   )
 }
 

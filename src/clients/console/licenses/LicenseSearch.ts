@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { LicenseStatus } from "../../../licensing/model/License.ts"
 import { batchKey } from "../batch/BatchLines.ts"
-import { Period, periodOf } from "./Periods.ts"
+import { maintenanceIn, Period, periodOf } from "./Periods.ts"
 
 const text = Schema.optionalKey(Schema.String)
 
@@ -16,14 +16,16 @@ export const LicenseSearch = Schema.Struct({
   subscription_id: text,
   status: Schema.optionalKey(LicenseStatus),
   expires: Schema.optionalKey(Period),
+  maintenance: Schema.optionalKey(Period),
   sort: Schema.optionalKey(Schema.Literals(["created_at", "-created_at", "expires_at", "-expires_at"])),
   cursor: text
 })
 export type LicenseSearch = typeof LicenseSearch.Type
 
 /** The filters and the sort as the API takes them. */
-export const filtersOf = ({ batch, cursor: _, expires, ...filters }: LicenseSearch) => ({
+export const filtersOf = ({ batch, cursor: _, expires, maintenance, ...filters }: LicenseSearch) => ({
   ...filters,
   ...(batch === undefined ? {} : { [`metadata[${batchKey}]` as const]: batch }),
-  ...(expires === undefined ? {} : periodOf(expires))
+  ...(expires === undefined ? {} : periodOf(expires)),
+  ...(maintenance === undefined ? {} : maintenanceIn(maintenance))
 })

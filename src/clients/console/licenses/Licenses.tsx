@@ -97,6 +97,7 @@ const cleared = {
   subscription_id: undefined,
   status: undefined,
   expires: undefined,
+  maintenance: undefined,
   batch: undefined,
   cursor: undefined
 }
@@ -117,6 +118,12 @@ const Filters = (props: { readonly search: LicenseSearch; readonly isNarrowed: b
       {may("product:read") && <ProductFilter value={search.product_id} cleared={{ policy_id: undefined }} />}
       <Filter label="Status" value={search.status} choices={statuses} onChange={(status) => narrow({ status })} />
       <Filter label="Expires" value={search.expires} choices={periods} onChange={(expires) => narrow({ expires })} />
+      <Filter
+        label="Updates end"
+        value={search.maintenance}
+        choices={periods}
+        onChange={(maintenance) => narrow({ maintenance })}
+      />
       <TextFilter label="Batch" value={search.batch} onChange={(batch) => narrow({ batch })} />
       <RecordChips search={search} />
       {isNarrowed && <ClearFilters />}

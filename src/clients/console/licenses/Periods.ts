@@ -1,4 +1,4 @@
-/** Periods in which licenses expire, as filters of their list. */
+/** Periods in which licenses or their maintenance expire, as filters of their list. */
 import { Schema } from "effect"
 import { startOfDay } from "../parts/Days.ts"
 
@@ -20,4 +20,10 @@ export const periodOf = (period: Period): { readonly expires_after: number; read
     case "last_30_days":
       return { expires_after: startOfDay(-30), expires_before: startOfDay(1) }
   }
+}
+
+/** The same for the end of the maintenance. */
+export const maintenanceIn = (period: Period) => {
+  const { expires_after, expires_before } = periodOf(period)
+  return { maintenance_expires_after: expires_after, maintenance_expires_before: expires_before }
 }

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
 import { licenseName } from "../batch/LicenseName.ts"
-import { periodOf } from "../licenses/Periods.ts"
+import { maintenanceIn, periodOf } from "../licenses/Periods.ts"
 import { groupsOf, wordsOfRefusal } from "../licenses/RefusalWords.ts"
 import { Icon } from "../look/Icon.tsx"
 import { startOfDay } from "../parts/Days.ts"
@@ -31,10 +31,12 @@ export const Attention = ({ product }: OfProduct) => {
     <Section id="attention" title="Needs attention">
       <ul className="attention">
         {may("ops:read") && product === undefined && <FailingWebhooks />}
+        {may("ops:read") && product === undefined && <FailingMail />}
         {may("report:read") && <OftenRefused product={product} />}
         {may("report:read") && <UsedUp product={product} />}
         {may("license:read") && <InGrace product={product} />}
         {may("license:read") && <Expiring product={product} />}
+        {may("license:read") && <MaintenanceEnds product={product} />}
         <li className="calm">Nothing else needs you now.</li>
       </ul>
     </Section>
@@ -67,6 +69,21 @@ const FailingWebhooks = () => {
         <small>{failureOf(health)}</small>
       </Line>
     ))
+}
+
+const FailingMail = () => {
+  const health = lastOf(useAsk("getMailHealth", {}))
+  if (health?.status !== "failing" && health?.status !== "degraded") return null
+  const { failed_24h, given_up_24h, pending } = health.mails
+  return (
+    <Line level="failed">
+      <Link to="/operations">Mail is not sent</Link>
+      <small>
+        {countOf(failed_24h)} attempts failed and {countOf(given_up_24h)} mails were given up in 24 hours,{" "}
+        {countOf(pending)} wait
+      </small>
+    </Line>
+  )
 }
 
 const oftenMin = 3
@@ -144,6 +161,20 @@ const Expiring = (of: OfProduct) => {
         {page.total === 1 ? "1 license expires" : `${totalOf(page)} licenses expire`} in 30 days
       </Link>
       <small>offer a renewal</small>
+    </Line>
+  )
+}
+
+const MaintenanceEnds = (of: OfProduct) => {
+  const query = { ...one, ...filterOf(of), status: "active", ...maintenanceIn("next_30_days") } as const
+  const page = lastOf(useAsk("listLicenses", { query }))
+  if (page === undefined || !page.total) return null
+  return (
+    <Line level="soon">
+      <Link to="/licenses" search={{ ...filterOf(of), status: "active", maintenance: "next_30_days" }}>
+        The updates of {page.total === 1 ? "1 license end" : `${totalOf(page)} licenses end`} in 30 days
+      </Link>
+      <small>offer a renewal of the maintenance</small>
     </Line>
   )
 }

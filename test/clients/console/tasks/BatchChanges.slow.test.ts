@@ -86,6 +86,48 @@ layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
   )
 
   it.effect(
+    "of a customer are suspended and reinstated in 7 interactions, and the overview leads to updates that end in one",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { policy, product } = yield* prepare(0)
+        const name = `Owner of ${product.code}`
+        const customer = yield* client.customers.create({ payload: { name, code: product.code } })
+        const licensed = { product_id: product.id, policy_id: policy.id, customer_id: customer.id }
+        yield* client.licenses.createBatch({ payload: { licenses: [licensed, licensed, licensed] } })
+        const list = client.licenses.list({ query: { customer_id: customer.id } })
+        const suspended = () => Effect.runPromise(list).then(({ items }) => countBy(items, "suspended"))
+        const forever = { name: "Forever", code: "forever", license_type: "perpetual" } as const
+        const { id } = yield* client.policies.create({ params: { id: product.id }, payload: forever })
+        const maintenance_expires_at = Date.now() + 10 * 86_400_000
+        const ending = { product_id: product.id, policy_id: id, customer_name: "Soon without updates" }
+        yield* client.licenses.create({ payload: { ...ending, maintenance_expires_at } })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/customers/${customer.id}`, name)
+          await person.click("All in the list", "link")
+          await person.check("Choose all on this page")
+          await person.click("Suspend")
+          await person.click("Check")
+          await person.click("Suspend 3 licenses")
+          await person.sees("3 licenses changed.")
+          assert.strictEqual(await suspended(), 3)
+          await person.click("Reinstate them")
+          await person.click("Reinstate them")
+          await person.seesHeading("Reinstate 3 licenses")
+          await person.sees("3 licenses changed.")
+          assert.isAtMost(person.interactions, 7)
+          assert.strictEqual(await suspended(), 0)
+          await person.opens("", "Overview")
+          await person.click("The updates of 1 license end in 30 days", "link")
+          await person.seesHeading("Licenses")
+          await person.sees("Soon without updates")
+          await person.sees("1 license")
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "chosen rows stay chosen on the next page, and are extended and exported",
     ({ skip }) =>
       Effect.gen(function* () {
