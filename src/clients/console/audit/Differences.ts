@@ -7,7 +7,7 @@ export interface Difference {
   readonly after: Schema.Json
 }
 
-type Members = Readonly<Record<string, Schema.Json>>
+export type Members = Readonly<Record<string, Schema.Json>>
 
 export const isMembers = (value: Schema.Json | undefined): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value)

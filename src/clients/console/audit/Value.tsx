@@ -3,6 +3,7 @@ import type { Schema } from "effect"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Time } from "../parts/Show.tsx"
+import { isMembers, type Members } from "./Differences.ts"
 
 interface Props {
   readonly name: string
@@ -18,5 +19,26 @@ export const Value = ({ name, of }: Props) => {
     if (name.endsWith("_id")) return <RecordLink field={name} id={of} />
     return name === "status" ? wordsOf(of) : of
   }
-  return JSON.stringify(of)
+  return isMembers(of) ? wordsIn(of) : JSON.stringify(of)
 }
+
+const terms: Readonly<Record<string, string>> = {
+  enabled: "included",
+  max_consumptions: "quota",
+  reset_period: "begins anew each",
+  overage_max: "overage",
+  rollover_max: "carried over at most"
+}
+
+/** The members of a record, as a feature with its quota; those without a value are left out. */
+const wordsIn = (members: Members): string =>
+  Object.entries(members)
+    .filter(([, value]) => value !== null)
+    .map(
+      ([name, value]) =>
+        `${terms[name] ?? wordsOf(name)} ${typeof value === "object" ? JSON.stringify(value) : plain(value)}`
+    )
+    .join(", ") || "none"
+
+const plain = (value: string | number | boolean) =>
+  typeof value === "boolean" ? (value ? "yes" : "no") : String(value)
