@@ -1,6 +1,6 @@
 /** Responses that no service sends, and the rule by which a client refuses each. */
 
-import type { Rule } from "../../src/clients/kit/Judge.ts"
+import type { Rule } from "../../src/clients/kit/judging/Judge.ts"
 import { canonicalize, type Json } from "../../src/contract/api/CanonicalJson.ts"
 import { sha256Hex } from "../../src/platform/signing/Digest.ts"
 import { algorithm, type SigningKey, signSync } from "../../src/platform/signing/SigningKey.ts"

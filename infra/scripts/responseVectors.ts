@@ -1,6 +1,6 @@
 /** The vectors of `schema/vectors/responses.json`: whole responses, and which of them a client believes by docs/VERIFYING.md. */
 
-import type { Rule } from "../../src/clients/kit/Judge.ts"
+import type { Rule } from "../../src/clients/kit/judging/Judge.ts"
 import { canonicalize, type Json } from "../../src/contract/api/CanonicalJson.ts"
 import { sha256, sha256Hex } from "../../src/platform/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/platform/signing/SigningKey.ts"

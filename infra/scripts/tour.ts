@@ -12,7 +12,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { bindingHashOf } from "../../src/clients/kit/BindingHash.ts"
+import { bindingHashOf } from "../../src/clients/kit/judging/BindingHash.ts"
 import { type Runtime, startService } from "./service.ts"
 import { type JsonObject, TourClient } from "./tourClient.ts"
 

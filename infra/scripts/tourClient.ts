@@ -1,7 +1,7 @@
 /** The tour's HTTP client: sends requests, prints them with their responses, verifies signatures, and throws at the first error. */
 import { randomBytes } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
-import { Distrusted, type Expected, type Judge, judgeOf, type TrustedKey } from "../../src/clients/kit/Judge.ts"
+import { Distrusted, type Expected, type Judge, judgeOf, type TrustedKey } from "../../src/clients/kit/judging/Judge.ts"
 
 interface PublishedKey extends TrustedKey {
   readonly algorithm: string

@@ -30,7 +30,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "const now = Date.now()",
     exceptions: {
-      "src/clients/kit/Platform.ts":
+      "src/clients/kit/sending/Platform.ts":
         "Runs in applications, which have no Effect; it is the default that they may replace.",
       "src/ledger/webhooks/VerifyWebhook.ts": "Runs at receivers, who have no Effect."
     }
@@ -41,7 +41,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "const id = Math.random()",
     exceptions: {
-      "src/clients/kit/Platform.ts":
+      "src/clients/kit/sending/Platform.ts":
         "Runs in applications, which have no Effect; it is the default that they may replace."
     }
   },
@@ -76,7 +76,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "setTimeout(f, 1)",
     exceptions: {
-      "src/clients/kit/Platform.ts":
+      "src/clients/kit/sending/Platform.ts":
         "Runs in applications, which have no Effect; it is the default that they may replace.",
       "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
       "src/edge/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",

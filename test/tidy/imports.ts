@@ -229,8 +229,10 @@ export const importRules: ReadonlyArray<Rule> = [
   ),
   importRule(
     "The application kit imports nothing but its own folder",
-    ({ path }, { target }) => path.startsWith("src/clients/kit/") && dirname(target) !== "src/clients/kit",
-    { example: { "src/clients/kit/Judge.ts": `import type { Code } from "../../contract/api/ErrorCode.ts"` } }
+    ({ path }, { target }) => path.startsWith("src/clients/kit/") && !target.startsWith("src/clients/kit/"),
+    {
+      example: { "src/clients/kit/judging/Judge.ts": `import type { Code } from "../../../contract/api/ErrorCode.ts"` }
+    }
   ),
   importRule("Nothing imports main.ts", (_, { target }) => target === "src/main.ts", {
     example: { "src/Server.ts": `import "./main.ts"` }

@@ -1,7 +1,7 @@
 /** Keeps the signed bytes beside a decoded response: dates become numbers when it is decoded, and those have no signature. */
 import { Effect } from "effect"
 import { isRefusal, refuse } from "../../contract/api/Failure.ts"
-import { membersOf } from "../kit/ResponseText.ts"
+import { membersOf } from "../kit/texts/ResponseText.ts"
 import { Call } from "./Call.ts"
 
 /** A signed response with the bytes of its `data`; any other as it is. */

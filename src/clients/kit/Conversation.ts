@@ -1,15 +1,23 @@
 /** Sends runtime requests and judges the answers. It changes no state but the keys that the service publishes. */
-import { type BindingHash, bindingHashOf } from "./BindingHash.ts"
-import type { Reason } from "./Decisions.ts"
-import { Distrusted, type Expected, type Judge, judgeOf, type Rule, type Trusted, type TrustedKey } from "./Judge.ts"
+import { type BindingHash, bindingHashOf } from "./judging/BindingHash.ts"
+import {
+  Distrusted,
+  type Expected,
+  type Judge,
+  judgeOf,
+  type Rule,
+  type Trusted,
+  type TrustedKey
+} from "./judging/Judge.ts"
+import { openEnvelope } from "./judging/OfflineEnvelope.ts"
 import type { Identity } from "./Memory.ts"
-import { openEnvelope } from "./OfflineEnvelope.ts"
-import type { Binding, Refusal } from "./Payloads.ts"
-import type { Platform } from "./Platform.ts"
-import type { Problem } from "./Problem.ts"
-import { membersOf, objectOf, toBase64 } from "./ResponseText.ts"
 import { keysIn } from "./StoredText.ts"
-import { exchange, type Received } from "./Transport.ts"
+import type { Platform } from "./sending/Platform.ts"
+import type { Problem } from "./sending/Problem.ts"
+import { exchange, type Received } from "./sending/Transport.ts"
+import type { Reason } from "./texts/Decisions.ts"
+import type { Binding, Refusal } from "./texts/Payloads.ts"
+import { membersOf, objectOf, toBase64 } from "./texts/ResponseText.ts"
 
 /** Each operation's path and the kind of what answers it. Those of other devices are not among them. */
 const operations = {

@@ -1,8 +1,8 @@
 /** What the application gives the kit. */
-import type { TrustedKey } from "./Judge.ts"
-import type { Binding } from "./Payloads.ts"
-import type { Platform, Store } from "./Platform.ts"
-import type { Verdict } from "./Verdict.ts"
+import type { TrustedKey } from "./judging/Judge.ts"
+import type { Verdict } from "./judging/Verdict.ts"
+import type { Platform, Store } from "./sending/Platform.ts"
+import type { Binding } from "./texts/Payloads.ts"
 
 export interface KitOptions {
   /** For example `https://licenses.example.com`. */

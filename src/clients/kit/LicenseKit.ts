@@ -4,11 +4,15 @@
  * It has no dependencies and uses Web Crypto and fetch alone: Node, Deno, Bun, browsers, Electron, workers.
  */
 import { Conversation } from "./Conversation.ts"
-import { isStricter } from "./Decisions.ts"
+import { type Feature, featuresOf, grantOf, type Holding, type Verdict } from "./judging/Verdict.ts"
 import type { KitOptions } from "./KitOptions.ts"
 import { Memory } from "./Memory.ts"
 import { checkOptions } from "./OptionsCheck.ts"
 import type { Outcome } from "./Outcome.ts"
+import { Session } from "./Session.ts"
+import { storedOf } from "./StoredText.ts"
+import { platform as ownPlatform, type Platform } from "./sending/Platform.ts"
+import { isStricter } from "./texts/Decisions.ts"
 import type {
   Consumed,
   Consumption,
@@ -19,20 +23,16 @@ import type {
   LicenseFacts,
   OfflineEntitlement,
   OwnDevices
-} from "./Payloads.ts"
-import { platform as ownPlatform, type Platform } from "./Platform.ts"
-import { Session } from "./Session.ts"
-import { storedOf } from "./StoredText.ts"
-import { type Feature, featuresOf, grantOf, type Holding, type Verdict } from "./Verdict.ts"
+} from "./texts/Payloads.ts"
 
-export type { Decision, Reason, RefusalCode } from "./Decisions.ts"
-export type { Rule, TrustedKey } from "./Judge.ts"
+export type { Rule, TrustedKey } from "./judging/Judge.ts"
+export type { Feature, Holding, Verdict } from "./judging/Verdict.ts"
 export type { KitOptions } from "./KitOptions.ts"
 export type { Outcome } from "./Outcome.ts"
-export type * from "./Payloads.ts"
-export { type KitRequest, type KitResponse, memoryStore, type Platform, type Store } from "./Platform.ts"
-export type { Problem } from "./Problem.ts"
-export type { Feature, Holding, Verdict } from "./Verdict.ts"
+export { type KitRequest, type KitResponse, memoryStore, type Platform, type Store } from "./sending/Platform.ts"
+export type { Problem } from "./sending/Problem.ts"
+export type { Decision, Reason, RefusalCode } from "./texts/Decisions.ts"
+export type * from "./texts/Payloads.ts"
 
 /** Which of the license's devices are listed. */
 export interface DevicePage {

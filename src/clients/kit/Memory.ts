@@ -1,10 +1,11 @@
 /** What the kit believes, and the text that the application's store keeps of it. */
-import { type Reason, ruleOf } from "./Decisions.ts"
-import { clockSkewMillisMax, type Judge, type Trusted, type TrustedKey } from "./Judge.ts"
-import type { Entitlement, Refusal } from "./Payloads.ts"
-import { instantOf } from "./ResponseText.ts"
+
+import { clockSkewMillisMax, type Judge, type Trusted, type TrustedKey } from "./judging/Judge.ts"
+import type { Holding, Known } from "./judging/Verdict.ts"
 import { type Slot, type Stored, slots } from "./StoredText.ts"
-import type { Holding, Known } from "./Verdict.ts"
+import { type Reason, ruleOf } from "./texts/Decisions.ts"
+import type { Entitlement, Refusal } from "./texts/Payloads.ts"
+import { instantOf } from "./texts/ResponseText.ts"
 
 /** The license that requests are made for. Ids are unknown until the first believed response. */
 export interface Identity {

@@ -1,9 +1,9 @@
 /** What an operation came to, for the application. */
 import type { Answer } from "./Conversation.ts"
-import { type Decision, isStricter, type Reason, ruleOf } from "./Decisions.ts"
-import type { Rule } from "./Judge.ts"
-import type { Problem } from "./Problem.ts"
-import type { Verdict } from "./Verdict.ts"
+import type { Rule } from "./judging/Judge.ts"
+import type { Verdict } from "./judging/Verdict.ts"
+import type { Problem } from "./sending/Problem.ts"
+import { type Decision, isStricter, type Reason, ruleOf } from "./texts/Decisions.ts"
 
 /** What an operation came to. `decision` and `reason` hold for the application after it. */
 export interface Outcome<Data> extends Verdict {

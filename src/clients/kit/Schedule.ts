@@ -1,8 +1,8 @@
 /** When the service is asked next: heartbeats at a third of the seat's term, validations at next_check_at, retries later and later. */
 import type { Answer, Operation } from "./Conversation.ts"
 import type { Memory } from "./Memory.ts"
-import type { Platform } from "./Platform.ts"
-import { instantOf, type JsonObject } from "./ResponseText.ts"
+import type { Platform } from "./sending/Platform.ts"
+import { instantOf, type JsonObject } from "./texts/ResponseText.ts"
 
 /** Timers stand still while a machine sleeps, so none is longer than this: then the clock is read again. */
 const tickMillisMax = 60_000

@@ -1,13 +1,13 @@
 /** One machine's use of one license: asks, believes or not, stores what is believed, and reports a verdict that changed. */
 import { type Answer, type Conversation, missed, type Operation } from "./Conversation.ts"
-import { isNothingHeld, ruleOf } from "./Decisions.ts"
+import { type Holding, type Verdict, verdictOf } from "./judging/Verdict.ts"
 import type { KitOptions } from "./KitOptions.ts"
-import { licenseKeyOf } from "./LicenseKeyText.ts"
 import type { Identity, Memory } from "./Memory.ts"
 import { type Outcome, outcomeOf, reasonOf } from "./Outcome.ts"
-import type { Platform } from "./Platform.ts"
 import { Schedule } from "./Schedule.ts"
-import { type Holding, type Verdict, verdictOf } from "./Verdict.ts"
+import type { Platform } from "./sending/Platform.ts"
+import { isNothingHeld, ruleOf } from "./texts/Decisions.ts"
+import { licenseKeyOf } from "./texts/LicenseKeyText.ts"
 
 export class Session {
   readonly #options: KitOptions

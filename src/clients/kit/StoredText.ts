@@ -1,7 +1,7 @@
 /** The text that the application's store keeps. Users can edit it: what is signed is verified again at each start. */
-import type { TrustedKey } from "./Judge.ts"
-import { instantOf, type JsonObject, objectOf } from "./ResponseText.ts"
-import type { Holding } from "./Verdict.ts"
+import type { TrustedKey } from "./judging/Judge.ts"
+import type { Holding } from "./judging/Verdict.ts"
+import { instantOf, type JsonObject, objectOf } from "./texts/ResponseText.ts"
 
 /** The believed responses that are kept, each as the text that was received. */
 export const slots = ["entitlement", "offline", "checkout", "lease", "refusal"] as const

@@ -4,9 +4,9 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { Schema } from "effect"
-import { type RefusalCode, ruleOf } from "../../../src/clients/kit/Decisions.ts"
-import type { TrustedKey } from "../../../src/clients/kit/Judge.ts"
-import type * as Kit from "../../../src/clients/kit/Payloads.ts"
+import type { TrustedKey } from "../../../src/clients/kit/judging/Judge.ts"
+import { type RefusalCode, ruleOf } from "../../../src/clients/kit/texts/Decisions.ts"
+import type * as Kit from "../../../src/clients/kit/texts/Payloads.ts"
 import { type Code, isSignedStatus } from "../../../src/contract/api/ErrorCode.ts"
 import type { RefusalFacts } from "../../../src/contract/api/RefusalFacts.ts"
 import type * as Contract from "../../../src/licensing/model/Payloads.ts"

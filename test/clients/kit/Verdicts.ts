@@ -2,13 +2,19 @@
  * The kit's verdicts on the published test vectors, one line each. It imports nothing of a platform, so that the same code runs on
  * Node, on Deno and in a browser.
  */
-import { bindingHashOf } from "../../../src/clients/kit/BindingHash.ts"
-import { Distrusted, type Expected, type Judge, judgeOf, type TrustedKey } from "../../../src/clients/kit/Judge.ts"
-import { licenseKeyOf } from "../../../src/clients/kit/LicenseKeyText.ts"
+import { bindingHashOf } from "../../../src/clients/kit/judging/BindingHash.ts"
+import {
+  Distrusted,
+  type Expected,
+  type Judge,
+  judgeOf,
+  type TrustedKey
+} from "../../../src/clients/kit/judging/Judge.ts"
+import { openEnvelope } from "../../../src/clients/kit/judging/OfflineEnvelope.ts"
 import { LicenseKit, memoryStore } from "../../../src/clients/kit/LicenseKit.ts"
-import { openEnvelope } from "../../../src/clients/kit/OfflineEnvelope.ts"
-import type { Binding } from "../../../src/clients/kit/Payloads.ts"
-import { bodyBytesMax, fromBase64, textOf } from "../../../src/clients/kit/ResponseText.ts"
+import { licenseKeyOf } from "../../../src/clients/kit/texts/LicenseKeyText.ts"
+import type { Binding } from "../../../src/clients/kit/texts/Payloads.ts"
+import { bodyBytesMax, fromBase64, textOf } from "../../../src/clients/kit/texts/ResponseText.ts"
 
 export const vectorFiles = [
   "signatures",

@@ -1,7 +1,7 @@
 /** What proves a runtime answer: its kind, product, binding and nonce under the signature, also of refusals. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Expected, judgeOf } from "../../../src/clients/kit/Judge.ts"
+import { type Expected, judgeOf } from "../../../src/clients/kit/judging/Judge.ts"
 import { canonicalize, type Json } from "../../../src/contract/api/CanonicalJson.ts"
 import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import { contentTypes, type RuntimePath, RuntimePaths, runtimePaths } from "../../support/http/FastPath.ts"

@@ -1,6 +1,7 @@
 /** Opens offline envelopes. What is in one must be judged like any response. */
+
+import { fromBase64, membersOf, objectOf, textOf } from "../texts/ResponseText.ts"
 import { Distrusted } from "./Judge.ts"
-import { fromBase64, membersOf, objectOf, textOf } from "./ResponseText.ts"
 
 const info = new TextEncoder().encode("licensing-service/offline/v1")
 

@@ -1,6 +1,5 @@
 /** What the application should do now, and why: a function of what is known and the time. */
-import { type Decision, type Reason, ruleOf } from "./Decisions.ts"
-import { clockSkewMillisMax } from "./Judge.ts"
+import { type Decision, type Reason, ruleOf } from "../texts/Decisions.ts"
 import type {
   Entitlement,
   FeatureEntitlement,
@@ -8,8 +7,9 @@ import type {
   FloatingLease,
   OfflineEntitlement,
   Refusal
-} from "./Payloads.ts"
-import { instantOf } from "./ResponseText.ts"
+} from "../texts/Payloads.ts"
+import { instantOf } from "../texts/ResponseText.ts"
+import { clockSkewMillisMax } from "./Judge.ts"
 
 export interface Verdict {
   readonly decision: Decision

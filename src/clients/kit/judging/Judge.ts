@@ -1,5 +1,5 @@
 /** Which responses to believe: the rules of docs/VERIFYING.md in their order, with Web Crypto alone. */
-import { fromBase64, instantOf, type JsonObject, membersOf, objectOf } from "./ResponseText.ts"
+import { fromBase64, instantOf, type JsonObject, membersOf, objectOf } from "../texts/ResponseText.ts"
 
 /** A signing key that the application trusts: an entry of GET /api/v1/system/public-keys. */
 export interface TrustedKey {

@@ -1,7 +1,8 @@
 /** Sends one request with a time limit and a size limit. */
+
+import { bodyBytesMax, textOf } from "../texts/ResponseText.ts"
 import type { KitResponse, Platform } from "./Platform.ts"
 import { type Problem, problemOf } from "./Problem.ts"
-import { bodyBytesMax, textOf } from "./ResponseText.ts"
 
 export interface Message {
   readonly url: string

@@ -1,5 +1,5 @@
 /** The binding of this machine or container, as responses name it. */
-import type { Binding } from "./Payloads.ts"
+import type { Binding } from "../texts/Payloads.ts"
 
 export interface BindingHash {
   readonly kind: "hardware" | "container"
