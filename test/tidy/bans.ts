@@ -56,7 +56,10 @@ const codeBans: ReadonlyArray<Ban> = [
     name: "Settings are read in one place",
     mention: /^process\.(env|argv|exit)$/,
     where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/platform/config/Config.ts",
-    example: "const port = process.env.PORT"
+    example: "const port = process.env.PORT",
+    exceptions: {
+      "src/clients/kit/machine/MachineId.ts": "Runs in applications: the variables say whether this is a container."
+    }
   },
   { name: "Effects, not promises", mention: /^(async|await)$/, where: inEffect, example: "const f = async () => 1" },
   {
@@ -153,6 +156,10 @@ interface Adapter {
 
 /** The files that use platform modules. All others use Effect's services or these files. */
 const adapters: Readonly<Record<string, Adapter>> = {
+  "src/clients/kit/machine/MachineId.ts": {
+    modules: ["node:child_process", "node:fs/promises", "node:os", "node:process"],
+    why: "asks the operating system for the machine's id"
+  },
   "src/platform/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/contract/api/json/JsonScan.ts": { modules: ["node:crypto"], why: "a random hash that changes no response" },
   "src/contract/api/json/JsonText.ts": {

@@ -8,7 +8,11 @@ import { root } from "./Contents.ts"
 const home = "src/clients/kit"
 
 /** The name of each entry in the package, and its file. */
-const entries = { kit: "LicenseKit" }
+const entries = {
+  kit: "LicenseKit",
+  "machine-id": "machine/MachineId",
+  "machine-id.browser": "machine/BrowserMachineId"
+}
 
 export const stageKit = async (folder: string): Promise<ReadonlyArray<string>> => {
   cpSync(join(root, home), join(folder, "src"), { recursive: true })
@@ -19,7 +23,7 @@ export const stageKit = async (folder: string): Promise<ReadonlyArray<string>> =
   execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", config], { stdio: "inherit" })
   const declarations: Record<string, string> = {}
   for (const [name, file] of Object.entries(entries)) {
-    const given = { entry: `${home}/${file}.ts`, minify: true, sources }
+    const given = { entry: `${home}/${file}.ts`, minify: true, sources, external: /^node:/ }
     await bundle({ ...given, file: join(folder, `dist/${name}.js`), format: "esm" })
     await bundle({ ...given, file: join(folder, `dist/${name}.cjs`), format: "cjs" })
     declarations[join(declared, `${file}.d.ts`)] = join(folder, `dist/${name}.d.ts`)

@@ -136,6 +136,11 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
         join(home, "a.cjs"),
         `const { LicenseKit, memoryStore } = require("@licensing-service/kit")\n${opened}`
       )
+      const asked = `machineId({ product: "Editor" }).catch((problem) => console.log(problem.name))`
+      writeFileSync(join(home, "b.mjs"), `import { machineId } from "@licensing-service/kit/machine-id"\n${asked}`)
+      writeFileSync(join(home, "b.cjs"), `const { machineId } = require("@licensing-service/kit/machine-id")\n${asked}`)
+      for (const file of ["b.mjs", "b.cjs"])
+        assert.strictEqual((yield* run(home, process.execPath, [file])).trim(), "TypeError")
       for (const file of ["a.mjs", "a.cjs"])
         assert.strictEqual((yield* run(home, process.execPath, [file])).trim(), "NOT_ACTIVATED")
     })
@@ -149,6 +154,8 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
       mkdirSync(join(home, "node_modules/@licensing-service"), { recursive: true })
       symlinkSync(homes["kit"] ?? "", join(home, "node_modules/@licensing-service/kit"))
       const code = `import { LicenseKit, type Verdict } from "@licensing-service/kit"
+      import { machineId } from "@licensing-service/kit/machine-id"
+      export const id: Promise<string> = machineId({ product: "editor" })
       export const open = LicenseKit.open
       export const said = ({ decision }: Verdict): "run" | "warn" | "ask" | "stop" => decision\n`
       // A project without a type for modules: CommonJS.
@@ -213,6 +220,9 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
       const kit = yield* bundled(folder, `export { LicenseKit } from "@licensing-service/kit"`)
       assert.isAtMost(gzipSync(kit.code).length, 10_240)
       assert.deepStrictEqual(kit.imports, [])
+      // The browser's way imports nothing of Node.
+      const browser = yield* bundled(folder, `export { machineId } from "@licensing-service/kit/machine-id"`)
+      assert.deepStrictEqual(browser.imports, [])
       const main = `import { app } from "electron"\nimport { LicenseKit, memoryStore } from "@licensing-service/kit"\n${opened}\nvoid app`
       writeFileSync(join(folder, "main.cjs"), (yield* bundled(folder, main, "node")).code)
       mkdirSync(join(folder, "node_modules/electron"))
