@@ -68,6 +68,7 @@ const executed: { readonly [page: string]: { readonly [block: string]: string } 
     "Stores: ts": packed,
     "Offline: ts": packed
   },
+  "docs/guides/testing.md": { "A year in a test: ts": packed, "With a running service: ts": packed },
   "docs/guides/personal-data.md": { "Erasing a customer's personal data: sh": guides },
   "docs/guides/scenarios.md": {
     "Seven ways to sell: ts": scenarios,

@@ -11,7 +11,8 @@ const home = "src/clients/kit"
 const entries = {
   kit: "LicenseKit",
   "machine-id": "machine/MachineId",
-  "machine-id.browser": "machine/BrowserMachineId"
+  "machine-id.browser": "machine/BrowserMachineId",
+  testing: "testing/Testing"
 }
 
 export const stageKit = async (folder: string): Promise<ReadonlyArray<string>> => {

@@ -136,6 +136,10 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
         join(home, "a.cjs"),
         `const { LicenseKit, memoryStore } = require("@licensing-service/kit")\n${opened}`
       )
+      // The block's one annotation, which older versions of Node do not take.
+      const [year = ""] = blocks("testing.md")
+      writeFileSync(join(home, "year.mjs"), year.replace("(wanted: string)", "(wanted)"))
+      assert.strictEqual((yield* run(home, process.execPath, ["year.mjs"])).trim(), "A year has passed.")
       const asked = `machineId({ product: "Editor" }).catch((problem) => console.log(problem.name))`
       writeFileSync(join(home, "b.mjs"), `import { machineId } from "@licensing-service/kit/machine-id"\n${asked}`)
       writeFileSync(join(home, "b.cjs"), `const { machineId } = require("@licensing-service/kit/machine-id")\n${asked}`)
@@ -191,8 +195,9 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
       const [kit, application, ...others] = blocks("kit.md")
       const [shop, genuine] = blocks("effect-client.md")
       const nameOfBlock = (code: string, at: number) => (code.includes("fileStore =") ? "store" : `kit${at}`)
+      const [year, ahead] = blocks("testing.md")
       const more = Object.fromEntries(others.map((code, at) => [nameOfBlock(code, at), code]))
-      const files = { kit, application, shop, ...more, stripe: blocks("stripe.md")[0] }
+      const files = { kit, application, shop, year, ahead, ...more, stripe: blocks("stripe.md")[0] }
       const all = { ...files, genuine: `${genuine}\nexport { isGenuine }\n` }
       for (const [name, code = ""] of Object.entries(all)) writeFileSync(join(folder, `${name}.ts`), code)
       const compilerOptions = {
