@@ -61,6 +61,7 @@ const executed: { readonly [page: string]: { readonly [block: string]: string } 
   "docs/guides/effect-client.md": { "A complete example: ts": packed, "Signed responses: ts": packed },
   "docs/guides/import-csv.md": { "Licenses from a CSV file: sh": guides, "Licenses from a CSV file: csv": guides },
   "docs/guides/kit.md": {
+    "Quick start: js": "test/infra/packages/Service.slow.test.ts",
     "Use: ts": packed,
     "Use: ts #2": packed,
     "Quotas: ts": packed,
@@ -140,7 +141,8 @@ const excused: typeof executed = {
       "Needs an account there; test/tools/transfer imports lists in the shape of their APIs."
   },
   "docs/guides/kit.md": {
-    "The application kit: sh": "npm install loads packages; test/infra/packages/Kit.slow.test.ts packs."
+    "The application kit: sh": "npm install loads packages; test/infra/packages/Kit.slow.test.ts packs.",
+    "Quick start: sh": "npm install loads packages; test/infra/packages/Service.slow.test.ts runs the program."
   },
   "docs/guides/generated-clients.md": { "Generated clients: sh": "Loads the generators." },
   "docs/guides/mail.md": {

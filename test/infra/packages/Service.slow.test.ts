@@ -160,6 +160,14 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The servi
           (yield* run(folder, process.execPath, ["life.mjs", ...args, "node"])).trim(),
           "true run LICENSED"
         )
+        const [, quick = ""] = /```js\n(.*?)```/s.exec(readFileSync(join(root, "docs/guides/kit.md"), "utf8")) ?? []
+        writeFileSync(join(folder, "editor.mjs"), quick)
+        const said = yield* run(folder, process.execPath, [
+          "editor.mjs",
+          baseUrl,
+          (yield* buy("2")).body["license_key"] ?? ""
+        ])
+        assert.strictEqual(said.trim(), "true run LICENSED")
         const deno = join(yield* tools("deno"), "deno")
         const denoArgs = [
           "run",
