@@ -78,10 +78,19 @@ const shownValues = (values: MailContent["values"], language: string): Values =>
     Object.entries(values).map(([name, value]) => [
       name,
       typeof value === "number" && name.endsWith("_at")
-        ? new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(value)
+        ? dateFormatOf(language).format(value)
         : cleanValue(String(value))
     ])
   )
+
+/** By language. To make one takes longer than to render the rest of a mail. */
+const dateFormats = new Map<string, Intl.DateTimeFormat>()
+
+const dateFormatOf = (language: string): Intl.DateTimeFormat => {
+  const format = dateFormats.get(language) ?? new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" })
+  dateFormats.set(language, format)
+  return format
+}
 
 const fileName = /^([a-z_]+)\.([a-z]{2,3}(?:-[a-z0-9]{2,8})*)\.(txt|html)$/i
 
