@@ -29,7 +29,10 @@ const longest = [
   "test/contract/lists",
   "test/clients/console/tasks/NextPerson",
   "test/contract/fuzz",
-  "test/infra/packages/Repeated"
+  "test/clients/console/screens/Screens",
+  "test/clients/client/Stripe",
+  "test/contract/races",
+  "test/clients/portal/MailedLink"
 ].map((name) => `${name}.slow.test.ts`)
 
 /** On a clean clone Vitest knows no durations and runs larger files first; one of the longest is the smallest. */

@@ -164,6 +164,15 @@ trial("Electron: the main process as one CommonJS file", () => {
   expectWanted(run(bundlers, process.execPath, "main.cjs"))
 })
 
+trial("two packs of the same sources have the same bytes", () => {
+  const [first, second] = ["first", "second"].map((name) => {
+    run(root, process.execPath, "infra/scripts/packages.ts", "--out", join(home, name))
+    return join(home, name)
+  }) as [string, string]
+  for (const name of readdirSync(first))
+    check(readFileSync(join(first, name)).equals(readFileSync(join(second, name))), name)
+})
+
 rmSync(home, { recursive: true, force: true })
 console.log(failures.length === 0 ? "Everything works." : `${failures.length} failed.`)
 process.exitCode = failures.length === 0 ? 0 : 1

@@ -3,9 +3,9 @@
  * 404 or 409, and no row that refers to the deleted record remains. RACE_ROUNDS=1000 runs more rounds of each race than CI does.
  */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { send } from "../support/http/Http.ts"
-import { TestServer } from "../support/http/TestServer.ts"
+import { layerSilent, TestServer } from "../support/http/TestServer.ts"
 import { countOf } from "../support/rules/Counts.ts"
 
 const rounds = countOf("RACE_ROUNDS", 60)
@@ -253,46 +253,46 @@ const independent = [
 
 const isSuccess = (status: number): boolean => status < 300
 
-layer(TestServer.layerWith({ webhookAllowLocal: true }), { excludeTestServices: true, timeout: 120_000 })(
-  "A race between a delete and a create",
-  (it) => {
-    for (const [name, race] of Object.entries(races)) {
-      it.effect(
-        `of ${name} never fails with 500`,
-        () =>
-          Effect.gen(function* () {
-            const { port } = yield* TestServer
-            const { call, make } = yield* makeCalls
-            const prepare = yield* race(make, call)
-            const won = { remove: 0, create: 0 }
-            const run = Effect.fnUntraced(function* (round: number) {
-              const { remove, create } = yield* prepare
-              const delayed = Effect.andThen(
-                Effect.replicateEffect(send(port, { path: "/health" }), round % delaysMax, { discard: true }),
-                call(remove)
-              )
-              const [removed, created] = yield* Effect.all([delayed, call(create)], { concurrency: 2 })
-              const both = [removed, created]
-              if (isSuccess(removed.status)) won.remove++
-              if (isSuccess(created.status)) won.create++
-              const winners = both.filter(({ status }) => isSuccess(status)).length
-              assert.isTrue(
-                winners === 1 || (winners === 2 && independent.includes(name)),
-                `round ${round}: ${both.map(({ text }) => text).join()}`
-              )
-              // A consumption without the feature is FEATURE_NOT_ENTITLED.
-              for (const { status, text } of both)
-                assert.isTrue(isSuccess(status) || [403, 404, 409].includes(status), `round ${round}: ${text}`)
-            })
-            yield* Effect.all(
-              Array.from({ length: rounds }, (_, round) => run(round)),
-              { concurrency, discard: true }
+layer(TestServer.layerWith({ webhookAllowLocal: true }).pipe(Layer.provide(layerSilent)), {
+  excludeTestServices: true,
+  timeout: 120_000
+})("A race between a delete and a create", (it) => {
+  for (const [name, race] of Object.entries(races)) {
+    it.effect(
+      `of ${name} never fails with 500`,
+      () =>
+        Effect.gen(function* () {
+          const { port } = yield* TestServer
+          const { call, make } = yield* makeCalls
+          const prepare = yield* race(make, call)
+          const won = { remove: 0, create: 0 }
+          const run = Effect.fnUntraced(function* (round: number) {
+            const { remove, create } = yield* prepare
+            const delayed = Effect.andThen(
+              Effect.replicateEffect(send(port, { path: "/health" }), round % delaysMax, { discard: true }),
+              call(remove)
             )
-            // Few rounds may all end in the same way on a busy machine.
-            if (rounds >= 500) assert.isAbove(Math.min(won.remove, won.create), 0, JSON.stringify(won))
-          }),
-        60_000 + rounds * 1_000
-      )
-    }
+            const [removed, created] = yield* Effect.all([delayed, call(create)], { concurrency: 2 })
+            const both = [removed, created]
+            if (isSuccess(removed.status)) won.remove++
+            if (isSuccess(created.status)) won.create++
+            const winners = both.filter(({ status }) => isSuccess(status)).length
+            assert.isTrue(
+              winners === 1 || (winners === 2 && independent.includes(name)),
+              `round ${round}: ${both.map(({ text }) => text).join()}`
+            )
+            // A consumption without the feature is FEATURE_NOT_ENTITLED.
+            for (const { status, text } of both)
+              assert.isTrue(isSuccess(status) || [403, 404, 409].includes(status), `round ${round}: ${text}`)
+          })
+          yield* Effect.all(
+            Array.from({ length: rounds }, (_, round) => run(round)),
+            { concurrency, discard: true }
+          )
+          // Few rounds may all end in the same way on a busy machine.
+          if (rounds >= 500) assert.isAbove(Math.min(won.remove, won.create), 0, JSON.stringify(won))
+        }),
+      60_000 + rounds * 1_000
+    )
   }
-)
+})

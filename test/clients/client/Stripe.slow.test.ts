@@ -7,7 +7,7 @@ import { Effect, Layer } from "effect"
 import type { Event } from "../../../src/ledger/events/Event.ts"
 import { bodyOf } from "../../../src/ledger/webhooks/Message.ts"
 import { RandomSource } from "../../simulation/requests/RandomSource.ts"
-import { TestServer } from "../../support/http/TestServer.ts"
+import { layerSilent, TestServer } from "../../support/http/TestServer.ts"
 import { type StripeEvent, sign } from "./StripeFake.ts"
 import { Sales, serviceSecret } from "./StripeProgram.ts"
 import { Storm } from "./StripeStorms.ts"
@@ -138,110 +138,110 @@ const block = 10
 /** `STRIPE_STORMS=200` plays more. */
 const storms = Number(process.env["STRIPE_STORMS"] ?? 40)
 
-layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer)), { excludeTestServices: true, timeout: 900_000 })(
-  "The Stripe guide's program",
-  (it) => {
-    for (let first = 1; first <= storms; first += block) {
-      it.effect(`has in the end what Stripe has, after storms ${first} to ${first + block - 1}`, () =>
-        Effect.gen(function* () {
-          for (let seed = first; seed < first + block; seed++) yield* weather(seed)
-        })
-      )
-    }
-
-    it.effect("sends a key that works", () =>
+layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer), Layer.provide(layerSilent)), {
+  excludeTestServices: true,
+  timeout: 900_000
+})("The Stripe guide's program", (it) => {
+  for (let first = 1; first <= storms; first += block) {
+    it.effect(`has in the end what Stripe has, after storms ${first} to ${first + block - 1}`, () =>
       Effect.gen(function* () {
-        const { keys, prices, stripe } = yield* Sales
-        const customer = stripe.customer("Key")
-        const lines = [{ price: prices.once, quantity: 2 }]
-        const payment = { id: "pi_onceKey", customer, lines, refunded: 0, dispute: undefined }
-        yield* deliver(stripe.bought(payment))
-        const [key = ""] = keys.get(customer.email) ?? []
-        const activate = Effect.flatMap(TestServer, ({ send }) =>
-          send({
-            method: "POST",
-            path: "/api/v1/license/activate",
-            headers: { authorization: `License ${key}` },
-            body: { fingerprint: "a laptop" }
-          })
-        )
-        assert.strictEqual((yield* activate).status, 200)
-        yield* deliver(stripe.dispute(payment, "lost"))
-        const { json, status } = yield* activate
-        assert.deepStrictEqual([status, (json as Refused).error.code], [403, "LICENSE_REVOKED"])
-      })
-    )
-
-    it.effect("reports the usage of a closed period once to Stripe's meter", () =>
-      Effect.gen(function* () {
-        const { client } = yield* TestServer
-        const { keys, prices, send, stripe } = yield* Sales
-        const customer = stripe.customer("Meter")
-        const lines = [{ price: prices.once, quantity: 1 }]
-        yield* deliver(stripe.bought({ id: "pi_onceMeter", customer, lines, refunded: 0, dispute: undefined }))
-        const [license] = (yield* stateOf("Meter")).licenses
-        const params = { id: license?.id ?? "" }
-        const { end, events } = yield* periodOf(params, keys.get(customer.email)?.[0] ?? "", {
-          exports: 12,
-          reports: 5
-        })
-        const [used, other] = ["exports", "reports"].map((code) =>
-          events.find(({ metadata }) => metadata["feature_code"] === code)
-        )
-        const report = (event: Event, delivery = "del_1", signed = delivery) => {
-          const body = String(bodyOf({ ...event, resource_id: params.id }))
-          const signature = sign(`${signed}.${body}`, undefined, serviceSecret)
-          return send(body, { "x-service-delivery-id": delivery, "x-service-signature": signature }, "usage")
-        }
-        const unused = { ...used!, sequence: 1, metadata: { ...used!.metadata, consumed: 0 } }
-        for (const delivery of ["del_1", "del_1", "del_2"]) assert.strictEqual(yield* report(used!, delivery), 204)
-        assert.strictEqual(yield* report(other!), 204)
-        assert.strictEqual(yield* report(unused), 204)
-        assert.strictEqual(yield* report({ ...used!, sequence: 2 }, "del_3", "del_4"), 400)
-        assert.deepStrictEqual(Array.from(stripe.meterEvents.values()), [
-          {
-            event_name: "exported_pages",
-            identifier: `evt_${used!.sequence}`,
-            "payload[stripe_customer_id]": "cus_Meter",
-            "payload[value]": "12",
-            timestamp: String(end / 1_000 - 1)
-          }
-        ])
-        yield* client.licenses.suspend({ params })
-      })
-    )
-
-    it.effect("refuses forged and old requests, and ignores what it does not sell", () =>
-      Effect.gen(function* () {
-        const { prices, send, stripe } = yield* Sales
-        const storm = new Storm(stripe, new RandomSource(0), prices, "Forged")
-        const [event] = storm.deliveries()
-        const body = JSON.stringify(event)
-        const now = Math.floor(Date.now() / 1_000)
-        for (const signature of [
-          "",
-          "t=1",
-          `t=${now},v1=00`,
-          sign(body, now, "whsec_other"),
-          sign(body, now - 301),
-          sign(`${body} `),
-          sign(body).replace("v1=", "v0="),
-          sign(body).replace(/t=\d+/, `t=${now + 7}`)
-        ]) {
-          assert.strictEqual(yield* send(body, { "stripe-signature": signature }), 400, signature)
-        }
-        const other = { ...prices, pro: { id: "price_other", metadata: {} } }
-        const [unsold] = new Storm(stripe, new RandomSource(0), other, "Other").deliveries()
-        yield* deliver(unsold!)
-        for (const name of ["Forged", "Other"]) assert.deepStrictEqual((yield* stateOf(name)).customers, [])
-        // Both secrets sign while Stripe rotates them.
-        const paid = JSON.stringify(stripe.other("invoice.paid", { id: "in_1", object: "invoice" }))
-        const both = `${sign(paid, now, "whsec_old")},${sign(paid, now).split(",")[1]}`
-        assert.strictEqual(yield* send(paid, { "stripe-signature": both }), 204)
+        for (let seed = first; seed < first + block; seed++) yield* weather(seed)
       })
     )
   }
-)
+
+  it.effect("sends a key that works", () =>
+    Effect.gen(function* () {
+      const { keys, prices, stripe } = yield* Sales
+      const customer = stripe.customer("Key")
+      const lines = [{ price: prices.once, quantity: 2 }]
+      const payment = { id: "pi_onceKey", customer, lines, refunded: 0, dispute: undefined }
+      yield* deliver(stripe.bought(payment))
+      const [key = ""] = keys.get(customer.email) ?? []
+      const activate = Effect.flatMap(TestServer, ({ send }) =>
+        send({
+          method: "POST",
+          path: "/api/v1/license/activate",
+          headers: { authorization: `License ${key}` },
+          body: { fingerprint: "a laptop" }
+        })
+      )
+      assert.strictEqual((yield* activate).status, 200)
+      yield* deliver(stripe.dispute(payment, "lost"))
+      const { json, status } = yield* activate
+      assert.deepStrictEqual([status, (json as Refused).error.code], [403, "LICENSE_REVOKED"])
+    })
+  )
+
+  it.effect("reports the usage of a closed period once to Stripe's meter", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { keys, prices, send, stripe } = yield* Sales
+      const customer = stripe.customer("Meter")
+      const lines = [{ price: prices.once, quantity: 1 }]
+      yield* deliver(stripe.bought({ id: "pi_onceMeter", customer, lines, refunded: 0, dispute: undefined }))
+      const [license] = (yield* stateOf("Meter")).licenses
+      const params = { id: license?.id ?? "" }
+      const { end, events } = yield* periodOf(params, keys.get(customer.email)?.[0] ?? "", {
+        exports: 12,
+        reports: 5
+      })
+      const [used, other] = ["exports", "reports"].map((code) =>
+        events.find(({ metadata }) => metadata["feature_code"] === code)
+      )
+      const report = (event: Event, delivery = "del_1", signed = delivery) => {
+        const body = String(bodyOf({ ...event, resource_id: params.id }))
+        const signature = sign(`${signed}.${body}`, undefined, serviceSecret)
+        return send(body, { "x-service-delivery-id": delivery, "x-service-signature": signature }, "usage")
+      }
+      const unused = { ...used!, sequence: 1, metadata: { ...used!.metadata, consumed: 0 } }
+      for (const delivery of ["del_1", "del_1", "del_2"]) assert.strictEqual(yield* report(used!, delivery), 204)
+      assert.strictEqual(yield* report(other!), 204)
+      assert.strictEqual(yield* report(unused), 204)
+      assert.strictEqual(yield* report({ ...used!, sequence: 2 }, "del_3", "del_4"), 400)
+      assert.deepStrictEqual(Array.from(stripe.meterEvents.values()), [
+        {
+          event_name: "exported_pages",
+          identifier: `evt_${used!.sequence}`,
+          "payload[stripe_customer_id]": "cus_Meter",
+          "payload[value]": "12",
+          timestamp: String(end / 1_000 - 1)
+        }
+      ])
+      yield* client.licenses.suspend({ params })
+    })
+  )
+
+  it.effect("refuses forged and old requests, and ignores what it does not sell", () =>
+    Effect.gen(function* () {
+      const { prices, send, stripe } = yield* Sales
+      const storm = new Storm(stripe, new RandomSource(0), prices, "Forged")
+      const [event] = storm.deliveries()
+      const body = JSON.stringify(event)
+      const now = Math.floor(Date.now() / 1_000)
+      for (const signature of [
+        "",
+        "t=1",
+        `t=${now},v1=00`,
+        sign(body, now, "whsec_other"),
+        sign(body, now - 301),
+        sign(`${body} `),
+        sign(body).replace("v1=", "v0="),
+        sign(body).replace(/t=\d+/, `t=${now + 7}`)
+      ]) {
+        assert.strictEqual(yield* send(body, { "stripe-signature": signature }), 400, signature)
+      }
+      const other = { ...prices, pro: { id: "price_other", metadata: {} } }
+      const [unsold] = new Storm(stripe, new RandomSource(0), other, "Other").deliveries()
+      yield* deliver(unsold!)
+      for (const name of ["Forged", "Other"]) assert.deepStrictEqual((yield* stateOf(name)).customers, [])
+      // Both secrets sign while Stripe rotates them.
+      const paid = JSON.stringify(stripe.other("invoice.paid", { id: "in_1", object: "invoice" }))
+      const both = `${sign(paid, now, "whsec_old")},${sign(paid, now).split(",")[1]}`
+      assert.strictEqual(yield* send(paid, { "stripe-signature": both }), 204)
+    })
+  )
+})
 
 interface Refused {
   readonly error: { readonly code: string }

@@ -58,16 +58,16 @@ const metadata = [
 
 const expandedLicenses = ["product", "product,policy,customer"]
 
-export const queriesOf = ({ id, query }: Operation): ReadonlyArray<string> => [
+export const queriesOf = ({ id, query }: Operation, valuesMax = Number.POSITIVE_INFINITY): ReadonlyArray<string> => [
   "",
   ...query
     .filter(({ name }) => name !== "limit" && name !== "cursor")
     .flatMap(({ name, schema }) => {
-      if (name === "metadata") return metadata.map(([key, value]) => `&metadata[${key}]=${value}`)
+      if (name === "metadata") return metadata.slice(0, valuesMax).map(([key, value]) => `&metadata[${key}]=${value}`)
       const each = resolved(schema)["enum"] as ReadonlyArray<string> | undefined
       const expanded = name === "expand" && id === "listLicenses" ? expandedLicenses : texts[name]
       const values = each !== undefined && each.length <= eachMax ? each : expanded
       assert.isDefined(values, `give FilterValues.ts some values of the filter ${name}`)
-      return values.map((value) => `&${name}=${encodeURIComponent(value)}`)
+      return values.slice(0, valuesMax).map((value) => `&${name}=${encodeURIComponent(value)}`)
     })
 ]

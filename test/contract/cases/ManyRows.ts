@@ -142,12 +142,14 @@ interface Reading {
   readonly most?: number
   /** The most statements of a page. */
   readonly statementsMax?: number
+  /** The most values of each filter. */
+  readonly valuesMax?: number
 }
 
 /** Reads two pages of a list with each filter. Returns the faults of their plans, and the tables that they read. */
 export const readWithEveryFilter = Effect.fnUntraced(function* (
   operation: Operation,
-  { authorization, most, statementsMax = Number.POSITIVE_INFINITY }: Reading = {}
+  { authorization, most, statementsMax = Number.POSITIVE_INFINITY, valuesMax }: Reading = {}
 ) {
   const { ask } = yield* Conversation
   const rowsOf = yield* countRows
@@ -156,7 +158,7 @@ export const readWithEveryFilter = Effect.fnUntraced(function* (
   if (operation.credential === "license key") yield* ask(operation, request)
   const complaints: Array<string> = []
   const read = new Set<string>()
-  for (const query of queriesOf(operation)) {
+  for (const query of queriesOf(operation, valuesMax)) {
     const first = `?limit=200${query}`
     const { answer, statements } = yield* capture(ask(operation, { ...request, query: first }))
     assert.strictEqual(answer.status, 200, `${operation.id}: ${answer.text.slice(0, 300)}`)

@@ -128,7 +128,7 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
       mkdirSync(home)
       writeFileSync(join(home, "package.json"), JSON.stringify({ name: "fresh", private: true }))
       const archive = join(yield* packed("kit"), archiveName("kit"))
-      const printed = yield* run(home, "sh", ["-c", `npm install --offline ${archive} 2>&1`])
+      const printed = yield* run(home, "sh", ["-c", `npm install --offline --loglevel=notice ${archive} 2>&1`])
       assert.match(printed, /added 1 package/)
       assert.notMatch(printed, /warn/i)
       writeFileSync(join(home, "a.mjs"), `import { LicenseKit, memoryStore } from "@licensing-service/kit"\n${opened}`)

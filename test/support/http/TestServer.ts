@@ -5,7 +5,7 @@
  * time of day.
  */
 
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted, References } from "effect"
 import { FetchHttpClient, HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { SiteFolder } from "../../../src/edge/documents/publishing/Site.ts"
@@ -134,6 +134,9 @@ export class TestServer extends Context.Service<
     )
   }
 }
+
+/** For tests whose service answers thousands of requests with its real log. */
+export const layerSilent = Layer.succeed(References.MinimumLogLevel, "None")
 
 /** Starts another instance on the test's database. The scope stops it. */
 export const startServer = Effect.fnUntraced(function* (settings: Parameters<typeof TestServer.layerOver>[0] = {}) {

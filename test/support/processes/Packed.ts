@@ -12,7 +12,7 @@ const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 export type PackageName = "kit" | "client" | "service"
 
 /** Makes the packages again, into a folder. */
-export const pack = (folder: string, ...names: ReadonlyArray<PackageName>) =>
+const pack = (folder: string, ...names: ReadonlyArray<PackageName>) =>
   run(root, process.execPath, ["infra/scripts/packages.ts", "--out", folder, ...names])
 
 const recipe = ["infra/package", "infra/scripts", "LICENSE"]

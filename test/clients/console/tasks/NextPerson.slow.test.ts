@@ -16,8 +16,8 @@ import {
 
 const minutes = 5 * 60_000
 
-/** So often each change is refused in one tab, with another person each time. */
-const rounds = 2
+/** So often each change is refused in one tab, with another person each time. `SIGN_INS=4` tries more. */
+const rounds = Number(process.env["SIGN_INS"] ?? 1)
 
 /** The service refuses the given one of the requests that the change sends, and all after it. */
 const refusesAndSignsIn = Effect.fnUntraced(function* (person: Person, change: RefusedChange, nth = 1) {
