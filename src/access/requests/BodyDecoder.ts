@@ -61,8 +61,7 @@ const ofStruct = (ast: SchemaAST.Objects): Decoder => {
       decoded ??= { ...members }
       decoded[name] = part
     }
-    for (const name of required) if (!Object.hasOwn(members, name)) return invalid
-    return decoded ?? members
+    return required.every((name) => Object.hasOwn(members, name)) ? (decoded ?? members) : invalid
   }
 }
 

@@ -49,14 +49,18 @@ const valueFault = (value: unknown, depth: number, walk: Walk): string | undefin
 const partsFault = (value: object, depth: number, walk: Walk): string | undefined => {
   if (depth > depthMax) return `at most ${depthMax} levels`
   walk.bytes += punctuationBytes
-  const isList = Array.isArray(value)
-  const names = Object.keys(value)
-  if (!isList) walk.keys += names.length
-  if (walk.keys > keysMax) return `at most ${keysMax} keys`
-  for (const name of names) {
-    if (!isList && !isStorable(name)) return "keys without NUL characters and lone surrogates"
-    walk.bytes += name.length * escapeBytes + punctuationBytes
-    const fault = valueFault((value as { readonly [name: string]: unknown })[name], depth + 1, walk)
+  if (!Array.isArray(value)) {
+    const names = Object.keys(value)
+    walk.keys += names.length
+    if (walk.keys > keysMax) return `at most ${keysMax} keys`
+    for (const name of names) {
+      if (!isStorable(name)) return "keys without NUL characters and lone surrogates"
+      walk.bytes += name.length * escapeBytes + punctuationBytes
+    }
+  }
+  const parts: ReadonlyArray<unknown> = Array.isArray(value) ? value : Object.values(value)
+  for (const part of parts) {
+    const fault = valueFault(part, depth + 1, walk)
     if (fault !== undefined) return fault
   }
   return undefined

@@ -48,8 +48,8 @@ const nouns: { readonly [Table in OwnedTable]: string } = {
   bulk_jobs: "bulk job"
 }
 
-/** References that are looked up at once. A body may have 40,000, and the first foreign one ends the look-up and the search. */
-const lookupMax = 1_000
+/** References that are looked up at once. A body may have 40,000, and the first foreign one ends the look-up. */
+const lookupMax = 2_000
 
 /** The members of bodies that name a record. A test compares them with the members of all bodies. */
 export const namingFields: { readonly [field: string]: OwnedTable } = {
@@ -81,13 +81,13 @@ export const makeProductGuard = Effect.gen(function* () {
   }, Effect.orDie)
 
   const check = Effect.fnUntraced(function* (
-    references: IteratorObject<Reference>,
+    references: ReadonlyArray<Reference>,
     products: ReadonlyArray<string>
   ): Effect.fn.Return<void, Refusal<"NOT_FOUND">> {
     const found = new Map<OwnedTable, ReadonlySet<string>>()
     const isFound = ({ id, table }: Reference) => found.get(table)?.has(id) === true
-    const unknown = references.filter((reference) => !isFound(reference))
-    for (let some = next(unknown); some.length > 0; some = next(unknown)) {
+    for (let begin = 0; begin < references.length; begin += lookupMax) {
+      const some = references.slice(begin, begin + lookupMax).filter((reference) => !isFound(reference))
       for (const [table, named] of Map.groupBy(some, ({ table }) => table)) {
         const ids = [...new Set(named.map(({ id }) => id).filter(isStorable))]
         found.set(table, (yield* ownIds(table, ids, products)).union(found.get(table) ?? new Set()))
@@ -108,15 +108,13 @@ export const makeProductGuard = Effect.gen(function* () {
     const { params } = yield* HttpRouter.RouteContext
     const { named } = pathRecords(endpoint, group)
     yield* check(
-      named
-        .values()
-        .map(([param, table]) => ({ table, id: params[param] ?? "", place: { within: undefined, key: param } })),
+      named.map(([param, table]) => ({ table, id: params[param] ?? "", place: { within: undefined, key: param } })),
       products
     )
     if (endpoint.payload.size === 0) return
     // An invalid body is refused by `Decoding`.
     const { decoded } = yield* readBody(endpoint)
-    if (decoded !== invalid) yield* check(referencesIn(decoded, undefined), products)
+    if (decoded !== invalid) yield* check(referencesIn(decoded), products)
   })
 })
 
@@ -131,24 +129,19 @@ const unreached = refuse(
   "The API token is for some products only, and there is nothing here for them: use a token without product_ids."
 )
 
-/** The next references of an iterator, which its end does not close as `take` would. */
-const next = (references: IteratorObject<Reference>): ReadonlyArray<Reference> => {
-  const some: Array<Reference> = []
-  while (some.length < lookupMax) {
-    const { done, value } = references.next()
-    if (done === true) break
-    some.push(value)
-  }
-  return some
+/** All ids in a body that name records, at any depth. An empty text clears a link. */
+const referencesIn = (body: unknown): ReadonlyArray<Reference> => {
+  const found: Array<Reference> = []
+  addReferences(body, undefined, found)
+  return found
 }
 
-/** All ids in a body that name records, at any depth. An empty text clears a link. */
-function* referencesIn(value: unknown, within: Place | undefined): Generator<Reference, void> {
+const addReferences = (value: unknown, within: Place | undefined, found: Array<Reference>): void => {
   if (typeof value !== "object" || value === null) return
   if (Array.isArray(value)) {
     for (let key = 0; key < value.length; key++) {
       const item: unknown = value[key]
-      if (typeof item === "object") yield* referencesIn(item, { within, key })
+      if (typeof item === "object") addReferences(item, { within, key }, found)
     }
     return
   }
@@ -158,8 +151,8 @@ function* referencesIn(value: unknown, within: Place | undefined): Generator<Ref
     const inner = members[key]
     if (typeof inner === "string") {
       const table = inner === "" ? undefined : tables.get(key)
-      if (table !== undefined) yield { table, id: inner, place: { within, key } }
-    } else if (typeof inner === "object" && key !== freeForm) yield* referencesIn(inner, { within, key })
+      if (table !== undefined) found.push({ table, id: inner, place: { within, key } })
+    } else if (typeof inner === "object" && key !== freeForm) addReferences(inner, { within, key }, found)
   }
 }
 
