@@ -3,7 +3,7 @@
  * messages reach only pages of this origin that are open, and nothing is stored.
  */
 type Message =
-  /** From a tab in which nobody is signed in. */
+  /** From a tab without a sign-in. */
   | { readonly kind: "ask" }
   | { readonly kind: "here"; readonly access: string; readonly id?: string }
   | { readonly kind: "renewed"; readonly before: string; readonly access: string }

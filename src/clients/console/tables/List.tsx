@@ -125,6 +125,13 @@ const Pages = ({ page, search }: { readonly page: Page<unknown>; readonly search
   </nav>
 )
 
+/** The button of a chip that is set. */
+export const RemoveFilter = ({ label, onRemove }: { readonly label: string; readonly onRemove: () => void }) => (
+  <button type="button" className="icon-only quiet" aria-label={`Remove the filter ${label}`} onClick={onRemove}>
+    <Icon name="close" />
+  </button>
+)
+
 /** A filter of a list: one of a few values. */
 export const Filter = (props: {
   readonly label: string
@@ -163,14 +170,7 @@ export const Filter = (props: {
       {props.needed || chosen === undefined ? (
         props.needed && <Icon name="down" />
       ) : (
-        <button
-          type="button"
-          className="icon-only quiet"
-          aria-label={`Remove the filter ${props.label}`}
-          onClick={() => props.onChange(undefined)}
-        >
-          <Icon name="close" />
-        </button>
+        <RemoveFilter label={props.label} onRemove={() => props.onChange(undefined)} />
       )}
     </div>
   )
@@ -202,16 +202,7 @@ export const TextFilter = (props: {
         placeholder={props.label}
         autoComplete="off"
       />
-      {props.value !== undefined && (
-        <button
-          type="button"
-          className="icon-only quiet"
-          aria-label={`Remove the filter ${props.label}`}
-          onClick={() => props.onChange(undefined)}
-        >
-          <Icon name="close" />
-        </button>
-      )}
+      {props.value !== undefined && <RemoveFilter label={props.label} onRemove={() => props.onChange(undefined)} />}
     </form>
   )
 }

@@ -1,7 +1,6 @@
 /** A filter by a record, which a link has set: it shows the record's name. */
-import { Icon } from "../look/Icon.tsx"
 import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
-import { useNarrow } from "./List.tsx"
+import { RemoveFilter, useNarrow } from "./List.tsx"
 
 interface Props {
   readonly id: string
@@ -49,14 +48,7 @@ export const RecordChips = ({ search }: { readonly search: { readonly [Field in 
         <strong>
           <Text id={id} />
         </strong>
-        <button
-          type="button"
-          className="icon-only quiet"
-          aria-label={`Remove the filter ${label}`}
-          onClick={() => narrow({ [field]: undefined })}
-        >
-          <Icon name="close" />
-        </button>
+        <RemoveFilter label={label} onRemove={() => narrow({ [field]: undefined })} />
       </div>
     )
   })
