@@ -5,7 +5,7 @@
  * without the actors.
  */
 import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { makeBatcher, type SubmitToBatch } from "../../platform/postgres/driver/Batcher.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
@@ -96,7 +96,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   const idList = columns.text(ids)
   // The devices of one license after another: a plan for small tables would compare each device with all licenses.
   const few = sql`(SELECT id FROM unnest(${idList}) AS l (id) WHERE NOT ${sql.literal(hasManyDevices)} OFFSET 0) AS l`
-  const [_, licenses, shared, assignments, devices, leases] = yield* Effect.all(
+  const [_, licenses, sharedBy, assignments, devices, leases] = yield* Effect.all(
     [
       mayTakeLong(sql),
       licenseRows(
@@ -105,7 +105,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
         `${hasManyDevices} AS has_many_devices,
           (SELECT min(${endsAfter}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from`
       ),
-      sharedRows(sql, ids),
+      sharedByPolicy(sql, ids),
       sql<AssignmentRow>`
             SELECT ${sql.literal(assignmentColumns)}
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
@@ -120,7 +120,6 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   )
   const byLicense = <Row extends LicenseOwned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
   const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
-  const sharedBy = sharedByPolicy(shared)
   return inOrder(ids, licenses, (row) =>
     committedStateOf(
       row,
@@ -134,10 +133,9 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
 
 const loadBare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   const rows = licenseRows(sql, ids, "FALSE AS has_many_devices, NULL::timestamptz AS lapsing_from")
-  const [, licenses, shared] = yield* Effect.all([mayTakeLong(sql), rows, sharedRows(sql, ids)], {
+  const [, licenses, sharedBy] = yield* Effect.all([mayTakeLong(sql), rows, sharedByPolicy(sql, ids)], {
     concurrency: "unbounded"
   })
-  const sharedBy = sharedByPolicy(shared)
   return inOrder(ids, licenses, (row) => committedStateOf(row, sharedBy.get(row.policy_id)!, [], [], []))
 })
 
@@ -146,12 +144,16 @@ const licenseRows = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, belon
   SELECT ${sql.literal(`${licenseColumns}, ${belongings}`)} FROM licenses l WHERE l.id = ANY(${columns.text(ids)})`
 
 /** The policies and products of licenses. They are half of the columns, and the same for most licenses that are read together. */
-const sharedRows = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql<SharedRow>`
-  SELECT ${sql.literal(sharedColumns)} FROM policies p JOIN products ON products.id = p.product_id
-  WHERE p.id IN (SELECT policy_id FROM licenses WHERE id = ANY(${columns.text(ids)}))`
-
-const sharedByPolicy = (rows: ReadonlyArray<SharedRow>): ReadonlyMap<string, Shared> =>
-  new Map(rows.map((row) => [row.policy_id, sharedOf(row)]))
+const sharedByPolicy = (
+  sql: SqlClient.SqlClient,
+  ids: ReadonlyArray<string>
+): Effect.Effect<ReadonlyMap<string, Shared>, SqlError.SqlError> =>
+  Effect.map(
+    sql<SharedRow>`
+      SELECT ${sql.literal(sharedColumns)} FROM policies p JOIN products ON products.id = p.product_id
+      WHERE p.id IN (SELECT policy_id FROM licenses WHERE id = ANY(${columns.text(ids)}))`,
+    (rows) => new Map(rows.map((row) => [row.policy_id, sharedOf(row)]))
+  )
 
 /** What belongs to the ids, in their order. */
 const inOrder = <Row extends { readonly id: string }, A>(
