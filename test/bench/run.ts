@@ -4,10 +4,11 @@
  *
  *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 3] [--connections 64] [--licenses 1000]
  *                    [--only validate,consume,hot,activate,lease] [--side service|baseline|bare] [--against <folder>]
- *                    [--memory] [--json] [--assert]
+ *                    [--monthly] [--memory] [--json] [--assert]
  *
  * --against compares with the service of another checkout (its packages installed) instead of the baseline, to measure
- * the cost of a change: use 4 rounds or more, because other load of the machine easily changes one by a tenth. lease:
+ * the cost of a change: use 4 rounds or more, because other load of the machine easily changes one by a tenth. --monthly
+ * compares with the same service whose consumed feature has a monthly quota. lease:
  * checkout, heartbeat and checkin of a floating seat in sequence, each of them a request; at the end all seats are
  * requested at once, and one more. --memory uses 10,000 licenses once each instead and reports the service's peak
  * memory. --assert exits with 1 if a target is missed; --json prints the result as JSON. Counters and seats are
@@ -23,6 +24,7 @@ import {
   floorTarget,
   memoryTarget,
   miscountedTarget,
+  monthlyTarget,
   type Round,
   rowOf,
   type Target,
@@ -41,6 +43,7 @@ const { values: flags } = parseArgs({
     only: { type: "string" },
     side: { type: "string" },
     against: { type: "string" },
+    monthly: { type: "boolean", default: false },
     memory: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
@@ -48,7 +51,11 @@ const { values: flags } = parseArgs({
 })
 
 const sideNames: ReadonlyArray<SideName> =
-  flags.against === undefined ? ["service", "baseline", "bare"] : ["service", "other"]
+  flags.against !== undefined
+    ? ["service", "other"]
+    : flags.monthly
+      ? ["service", "monthly"]
+      : ["service", "baseline", "bare"]
 const licensesOf = { load: 1000, memory: 10_000 }
 
 const chosen = <A extends string>(all: ReadonlyArray<A>, given: string | undefined, what: string): ReadonlyArray<A> => {
@@ -112,6 +119,11 @@ const measure = Effect.fnUntraced(function* (operation: Operation, started: Read
   if (service && bare) targets.unshift(floorTarget(operation, service, bare))
   if (service && baseline) targets.unshift(...targetsOf(operation, service, baseline))
   const comparisons = service && other ? [comparisonOf(operation, service, other)] : []
+  const monthly = sideOf("monthly")
+  if (service && monthly) {
+    comparisons.push(comparisonOf(operation, monthly, service))
+    targets.unshift(monthlyTarget(operation, monthly, service))
+  }
   return { rows, targets, comparisons }
 })
 

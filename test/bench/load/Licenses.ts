@@ -66,14 +66,15 @@ interface Created {
 }
 
 /**
- * Creates a product with the given number of licenses, each with the given number of floating seats. `run` keeps codes
- * and fingerprints of several runs apart.
+ * Creates a product with the given number of licenses, each with the given number of floating seats, and with a period of the
+ * consumed feature's quota if one is given. `run` keeps codes and fingerprints of several runs apart.
  */
 export const makeSeats = async (
   { call, runtime }: Management,
   run: string,
   count: number,
-  max_floating_users = 0
+  max_floating_users = 0,
+  reset_period?: string
 ): Promise<Array<Seat>> => {
   const product = await call<Created>("/products", { name: `bench ${run}`, code: `bench-${run}` })
   const catalog = `/products/${product.id}`
@@ -88,8 +89,9 @@ export const makeSeats = async (
       product_id: product.id,
       policy_id: policy.id
     })
-    for (const feature of features) {
-      const assignment = { feature_id: feature.id, max_consumptions: 1_000_000_000 }
+    for (const [position, feature] of features.entries()) {
+      const period = featureCodes[position] === consumedFeature ? { reset_period } : {}
+      const assignment = { feature_id: feature.id, max_consumptions: 1_000_000_000, ...period }
       await call(`/licenses/${license.id}/features`, assignment)
     }
     const fingerprint = `fp-${run}-${index}`

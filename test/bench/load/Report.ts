@@ -100,6 +100,15 @@ export const floorTarget = (operation: Operation, service: Row, bare: Row): Targ
   return { operation, target, found, holds: found <= floorRatioMax }
 }
 
+/** The most CPU of a request with a monthly quota relative to one without a period. */
+const monthlyRatioMax = 1.05
+
+export const monthlyTarget = (operation: Operation, monthly: Row, plain: Row): Target => {
+  const found = rounded(monthly.cpu_us_per_request / plain.cpu_us_per_request)
+  const target = `at most ${monthlyRatioMax} times the CPU with a monthly quota`
+  return { operation, target, found, holds: found <= monthlyRatioMax }
+}
+
 /** The cost of an operation here relative to another checkout: below 1 is cheaper. */
 export const comparisonOf = (operation: Operation, service: Row, other: Row) => ({
   operation,

@@ -11,8 +11,11 @@ import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { EmbeddedPostgres } from "../../../src/platform/postgres/embedded/EmbeddedPostgres.ts"
 import type { Order, Reply } from "./drive.ts"
 
-/** `other`: the service of another checkout; `bare`: a server that only reads, signs and answers. */
-export type SideName = "service" | "other" | "baseline" | "bare"
+/**
+ * `other`: the service of another checkout; `monthly`: the service, with a monthly quota; `bare`: a server that only reads, signs and
+ * answers.
+ */
+export type SideName = "service" | "other" | "monthly" | "baseline" | "bare"
 
 export interface Side {
   readonly name: SideName
@@ -51,7 +54,8 @@ export const startSide = Effect.fnUntraced(function* (
     Effect.promise(() => servers[name]({ database, token, log, against: options.against })),
     (running) => Effect.promise(() => running.stop())
   )
-  const driver = yield* startDriver([running.base, token, String(options.connections)])
+  const period = name === "monthly" ? ["month"] : []
+  const driver = yield* startDriver([running.base, token, String(options.connections), ...period])
   return { name, pid: running.pid, ...driver } satisfies Side
 })
 
@@ -92,6 +96,7 @@ const serviceOf =
 const servers: Record<SideName, (starting: Starting) => Promise<Running>> = {
   service: serviceOf(() => root),
   other: serviceOf(({ against }) => resolve(against ?? root)),
+  monthly: serviceOf(() => root),
   baseline: ({ database, log, token }) =>
     start({
       log,

@@ -3,7 +3,7 @@
  * at a time from the parent process and answers each: create the licenses, run the load, compare the counters at the
  * end.
  *
- *   node test/bench/load/drive.ts <base url> <admin token> <connections>
+ *   node test/bench/load/drive.ts <base url> <admin token> <connections> [<period of the consumed feature's quota>]
  */
 import { randomUUID } from "node:crypto"
 import { consumedFeature, each, makeSeats, managementOf, type Seat } from "./Licenses.ts"
@@ -21,7 +21,7 @@ export type Reply =
   | { readonly did: "compared"; readonly miscounted: number }
   | { readonly did: "failed"; readonly reason: string }
 
-const [base, token, connections] = process.argv.slice(2) as [string, string, string]
+const [base, token, connections, reset_period] = process.argv.slice(2) as [string, string, string, string?]
 const run = randomUUID().slice(0, 8)
 const management = await managementOf(base, token)
 const prepared = new Map<
@@ -31,7 +31,8 @@ const prepared = new Map<
 
 const prepare = async (operation: Operation, licenses: number): Promise<Reply> => {
   // The maximum number of seats requested at once.
-  const seats = await makeSeats(management, `${operation.replace(" ", "-")}-${run}`, licenses, Number(connections))
+  const name = `${operation.replace(" ", "-")}-${run}`
+  const seats = await makeSeats(management, name, licenses, Number(connections), reset_period)
   const places = [{ base, seats }]
   const load = openLoad({ places, operation, connections: Number(connections), verify: management.verify })
   prepared.set(operation, { seats, load })
