@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeBatcher } from "../../platform/postgres/driver/Batcher.ts"
-import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
+import { pauseFor, retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
 import { MasterKey } from "../../platform/signing/MasterKey.ts"
 import { sendHeartbeat } from "../../platform/workers/PassHeartbeat.ts"
 import { Mail } from "./Mail.ts"
@@ -20,6 +20,8 @@ const batchMax = 200
 /** Connections of a node, and the mails for which one more is worth its sign-in. */
 const connectionsMax = 4
 const mailsPerConnection = 5
+/** A mail takes two to three milliseconds of the main thread. A pause after each, on each connection, leaves most of it to requests. */
+const pauseMillis = 10
 /** No mail of a claim is begun after this time. With the longest attempt that is less than the lease. */
 const sendingMillisMax = 60_000
 const leaseMillis = 180_000
@@ -117,6 +119,7 @@ const makeSending = Effect.gen(function* () {
       while (yield* inTime) {
         const mail = waiting.shift()
         if (mail === undefined || !(yield* attempt(connection, mail))) return
+        yield* pauseFor(pauseMillis)
       }
     })
     while (waiting.length > 0 && (yield* inTime)) yield* Effect.scoped(overOneConnection)
