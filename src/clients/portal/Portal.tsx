@@ -25,11 +25,21 @@ const takeLink = (): string | undefined => {
 }
 const opened = takeLink()
 
+let onLink: (token: string) => void = () => {}
+// A link that is opened in the tab of this page changes only the part after #. This listener is the first one: no screen reads the token.
+followHash(() => {
+  const token = takeLink()
+  if (token !== undefined) onLink(token)
+})
+
 export const Portal = () => {
   const [link, setLink] = useState(opened)
   const [state, setState] = useState<State>()
   const [licenseKey, rememberKey] = useState("")
   useEffect(() => void read().then(setState), [])
+  useEffect(() => {
+    onLink = setLink
+  }, [])
   const begin = (signedIn: SignedIn, key = "") => {
     rememberKey(key)
     setLink(undefined)
@@ -55,6 +65,7 @@ export const Portal = () => {
           <Waiting />
         ) : link !== undefined ? (
           <OpenedLink
+            key={link}
             token={link}
             isSignedIn={session !== undefined}
             onSignedIn={begin}

@@ -23,19 +23,25 @@ const make = Effect.gen(function* () {
     HttpEffect.appendPreResponseHandler((_, response) =>
       Effect.succeed(HttpServerResponse.setCookieUnsafe(response, cookieName, value, { ...options, maxAge }))
     )
+  const sentToken = Effect.map(HttpServerRequest.HttpServerRequest, ({ cookies }) => cookies[cookieName] ?? "")
   /** The session of the request. Other tokens are counted as sign-ins, because they may be guesses. */
   const session = Effect.gen(function* () {
-    const { cookies } = yield* HttpServerRequest.HttpServerRequest
-    const token = cookies[cookieName] ?? ""
+    const token = yield* sentToken
     if (token === "") return undefined
     const found = yield* sessions.find(token)
     if (found === undefined) yield* limits.portal
     return found ?? "ended"
   })
-  return { session, set: (token: string) => write(token, sessionMillis), clear: write("", 0) }
+  /** A session whose cookie is replaced must not stay valid. */
+  const end = Effect.flatMap(sentToken, (token) => (token === "" ? Effect.void : sessions.end(token)))
+  return {
+    session,
+    set: (token: string) => Effect.andThen(end, write(token, sessionMillis)),
+    clear: Effect.andThen(end, write("", 0))
+  }
 })
 
-/** Reads the cookie, and writes it when a session begins or ends. */
+/** Reads the cookie. Writes it when a session begins or ends, and ends the session that it had. */
 export class PortalCookie extends Context.Service<PortalCookie, Effect.Success<typeof make>>()(
   "licensing/licensing/portal/PortalCookie"
 ) {

@@ -8,7 +8,6 @@ import { PortalApi } from "./PortalApi.ts"
 import { PortalCookie } from "./PortalCookie.ts"
 import { PortalLicenses } from "./PortalLicenses.ts"
 import { PortalLinks } from "./PortalLinks.ts"
-import { PortalSessions } from "./PortalSessions.ts"
 import { PortalSignIns } from "./PortalSignIns.ts"
 
 const openHttp = operationGroup(
@@ -44,13 +43,8 @@ const sessionsHttp = operationGroup(
     const cookie = yield* PortalCookie
     const licenses = yield* PortalLicenses
     const actions = yield* PortalActions
-    const sessions = yield* PortalSessions
     return handlers.handleAll({
-      signOut: () =>
-        Effect.andThen(
-          Effect.flatMap(PortalSession, ({ id }) => sessions.end(id)),
-          cookie.clear
-        ),
+      signOut: () => cookie.clear,
       licenses: ({ query }) => Effect.flatMap(PortalSession, ({ owner }) => licenses.list(owner, query)),
       license: ({ params }) => Effect.flatMap(PortalSession, ({ owner }) => licenses.get(owner, params.license_id)),
       deactivate: ({ params }) =>

@@ -28,7 +28,8 @@ export class PortalSessions extends Context.Service<
     begin(owner: PortalOwner): Effect.Effect<{ readonly token: string; readonly session: Session }>
     /** Undefined if the session has ended, or the license has another key since. */
     find(token: string): Effect.Effect<Session | undefined>
-    end(id: string): Effect.Effect<void>
+    /** Ends the session of a token. */
+    end(token: string): Effect.Effect<void>
     /** Deletes what has expired. */
     readonly pass: Effect.Effect<void>
   }
@@ -73,8 +74,8 @@ export class PortalSessions extends Context.Service<
         return row && sessionOf(row)
       }, Effect.orDie)
 
-      const end = Effect.fn("PortalSessions.end")(function* (id: string) {
-        yield* sql`DELETE FROM portal_sessions WHERE id = ${id}`
+      const end = Effect.fn("PortalSessions.end")(function* (token: string) {
+        yield* sql`DELETE FROM portal_sessions WHERE token_hash = ${bytes(sha256(token))}`
       }, Effect.orDie)
 
       const remove = (table: "portal_sessions" | "portal_links") =>

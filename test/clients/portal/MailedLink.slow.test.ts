@@ -255,6 +255,20 @@ layer(mailedPortalLayer, { timeout: 300_000 })("A customer with a mailed link", 
         await isFaultless(customer)
         await customer.click("Continue")
         await customer.seesHeading(product)
+        // In the tab of the page, where only the part after # changes.
+        const asked: Array<string> = []
+        customer.page.on("request", (request) => void asked.push(request.url()))
+        await customer.page.goto(link)
+        await customer.seesHeading("You opened a sign-in link")
+        assert.notInclude(customer.page.url(), "link=")
+        await customer.click("Continue")
+        await customer.seesHeading("This link does not work")
+        expectsRefusal(customer)
+        assert.deepStrictEqual(
+          asked.filter((url) => !url.endsWith("/sign-in/link")),
+          []
+        )
+        await customer.click("Continue")
         await customer.click("Sign out")
         await customer.seesHeading("Sign in")
       })

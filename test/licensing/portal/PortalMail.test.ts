@@ -36,6 +36,15 @@ layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
       // Three links of an address at most.
       for (let request = 0; request < 5; request++) yield* ask("/links", { address: "ben@customer.example" })
       const bens = yield* Effect.repeat(linksTo("ben@customer.example"), { until: ({ length }) => length === 3 })
+      // The link of another address ends the session of the first one.
+      assert.strictEqual((yield* ask("/sign-in/link", { token: bens[1] })).status, 200)
+      const bensOnly = yield* ask("/licenses")
+      assert.deepStrictEqual(
+        bensOnly.json.data.map(({ id }: { id: string }) => id),
+        [other.license.id]
+      )
+      const again = yield* (yield* browse()).ask("/licenses", undefined, { cookie: signedIn.set!.split(";")[0]! })
+      assert.strictEqual(again.json.error.code, "TOKEN_INVALID")
       yield* advance(15 * 60)
       assert.strictEqual((yield* ask("/sign-in/link", { token: bens[0] })).json.error.code, "TOKEN_INVALID")
     })
