@@ -11,6 +11,7 @@ import { Effect, Layer, References } from "effect"
 import { documentFiles } from "../../src/edge/documents/publishing/Documents.ts"
 import { databaseAt } from "../../src/platform/Foundation.ts"
 import { EmbeddedPostgres } from "../../src/platform/postgres/embedded/EmbeddedPostgres.ts"
+import { decisionFiles } from "./decisions/Decisions.ts"
 import { operationNameFiles } from "./operationNames.ts"
 import { publishedFiles } from "./pages/Files.ts"
 import { schemaText } from "./schemaText.ts"
@@ -50,6 +51,7 @@ const files = {
   ...operationNameFiles(),
   ...stateFiles(),
   ...vectorFiles(),
+  ...(await decisionFiles()),
   ...publishedFiles(root),
   ...(await Effect.runPromise(Effect.provideService(schemaFile, References.MinimumLogLevel, "Warn")))
 }

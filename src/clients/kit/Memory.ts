@@ -41,8 +41,9 @@ export class Memory {
   static async load(stored: Stored, judge: Judge, expected: Parameters<Judge>[1]): Promise<Memory> {
     const memory = new Memory()
     const { holding, license_id, license_key, product_id } = stored
-    memory.holding = holding
+    // Nothing can be asked without the key: then the application asks for it.
     if (license_key !== undefined) {
+      memory.holding = holding
       memory.identity = { licenseKey: license_key, licenseId: license_id, productId: product_id }
     }
     memory.publishedKeys = stored.published_keys ?? []
@@ -59,7 +60,7 @@ export class Memory {
     const { checkout, lease } = memory.known
     // A seat needs a heartbeat at once, unless it is borrowed.
     const isWaiting = holding === "device" || (lease ?? checkout)?.borrowed_until !== undefined
-    if (holding !== undefined) memory.dueAt = (isWaiting && instantOf(stored.due_at)) || 0
+    if (memory.holding !== undefined) memory.dueAt = (isWaiting && instantOf(stored.due_at)) || 0
     return memory
   }
 

@@ -1,0 +1,208 @@
+/** Scenarios of floating seats and of offline files. */
+import * as R from "./Responses.ts"
+import { activated, offline, open, type Said, type Told } from "./StartScenarios.ts"
+
+const seat = R.seat("checkout", "floating_checkout", 0)
+const taken: ReadonlyArray<Said> = [
+  open,
+  {
+    ...{ at: 0, do: "checkout", with: { license_key: R.licenseKey }, given: [{ response: seat }] },
+    ...{ says: "run LICENSED", got: "granted run" }
+  }
+]
+const heartbeat = R.seat("heartbeat", "floating_lease", 1 / 6)
+const leaseLost = R.refusal("lease expired", "LEASE_EXPIRED", 0.5)
+const full = R.refusal("all seats taken", "FLOATING_LIMIT_REACHED", 0.5, { max: 2, used: 2 })
+
+const seats: ReadonlyArray<Told> = [
+  {
+    name: "a seat and its heartbeats",
+    why: "A heartbeat is due after a third of the term; after two thirds without one the application warns, and at the end it stops.",
+    steps: [
+      ...taken,
+      { at: R.at(0, 599_999), do: "wake", says: "run LICENSED" },
+      { at: R.at(0, 600_000), do: "wake", given: [{ response: heartbeat }], says: "run LICENSED" },
+      { at: R.at(0, 1_200_000), do: "wake", given: offline, says: "run LICENSED" },
+      { at: R.at(0, 1_210_000), do: "wake", given: [{ fails: "timeout" }], says: "run LICENSED" },
+      { at: R.at(0, 1_799_999), do: "look", says: "run LICENSED" },
+      { at: R.at(0, 1_800_000), do: "look", says: "warn NOT_REACHED" },
+      { at: R.at(0, 2_400_000), do: "look", says: "stop SEAT_ENDED" },
+      {
+        ...{ at: 1, do: "wake", says: "run LICENSED" },
+        given: [{ response: R.seat("heartbeat that takes the seat again", "floating_lease", 1, { renewed: true }) }]
+      }
+    ]
+  },
+  {
+    name: "a seat that is lost and regained",
+    why: "A lost seat is checked out once again; if all are taken the application asks, and tries again at most a third of a term later.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: 0.5, do: "wake", says: "run LICENSED" },
+        given: [{ response: leaseLost, status: 409 }, { response: R.seat("checkout again", "floating_checkout", 0.5) }]
+      },
+      {
+        ...{ at: 0.75, do: "wake", says: "ask FLOATING_LIMIT_REACHED" },
+        given: [
+          { response: leaseLost, status: 409 },
+          { response: full, status: 409 }
+        ]
+      },
+      { at: 0.8, do: "wake", given: [{ response: full, status: 409 }], says: "ask FLOATING_LIMIT_REACHED" },
+      {
+        ...{ at: 1, do: "wake", says: "run LICENSED" },
+        given: [{ response: R.seat("checkout after waiting", "floating_checkout", 1) }]
+      }
+    ]
+  },
+  {
+    name: "a use with a seat",
+    why: "The entitlement in the answer shows features, but the seat alone decides, and a restart begins with a heartbeat.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: 0.1, do: "consume", with: { feature_code: "export", event_id: "use-1" } },
+        given: [
+          {
+            response: R.entitlement("entitlement of a seat's holder", 0.1, {
+              features: [{ code: "export", enabled: true, quota: 1000, consumed: 13, remaining: 987 }]
+            })
+          }
+        ],
+        ...{ says: "run LICENSED", got: "granted run" }
+      },
+      { at: 0.5, do: "look", says: "stop SEAT_ENDED" },
+      { at: 0.5, do: "open", put: { entitlement: "entitlement" }, says: "stop SEAT_ENDED" },
+      { at: 0.2, do: "open", says: "run LICENSED" },
+      { at: 0.2, do: "wake", given: [{ response: heartbeat }], says: "run LICENSED" },
+      {
+        ...{ at: 0.3, do: "checkin", says: "ask NOT_ACTIVATED", got: "granted ask" },
+        given: [{ response: R.seat("checkin", "floating_lease", 0.3, { lease_expires_at: R.at(0.3) }) }]
+      }
+    ]
+  },
+  {
+    name: "a borrowed seat",
+    why: "It needs no heartbeat until it ends, also after a restart; half a minute before its end it becomes an ordinary one.",
+    steps: [
+      open,
+      {
+        ...{ at: 0, do: "checkout", with: { license_key: R.licenseKey, until: R.at(48) } },
+        given: [
+          {
+            response: R.seat("borrowed checkout", "floating_checkout", 0, {
+              lease_expires_at: R.at(48),
+              borrowed_until: R.at(48)
+            })
+          }
+        ],
+        ...{ says: "run LICENSED", got: "granted run" }
+      },
+      { at: 40, do: "open", says: "run LICENSED" },
+      { at: 40, do: "wake", says: "run LICENSED" },
+      {
+        ...{ at: 40, do: "checkout", with: { until: R.at(400) }, says: "run LICENSED", got: "refused warn" },
+        given: [{ response: R.refusal("borrow too long", "BORROW_TOO_LONG", 40, { until_max: R.at(72) }), status: 403 }]
+      },
+      {
+        ...{ at: R.at(48, -30_000), do: "wake", says: "run LICENSED" },
+        given: [
+          {
+            response: R.seat("heartbeat at the end of a loan", "floating_lease", 48, {
+              issued_at: R.at(48, -30_000),
+              lease_expires_at: R.at(48.5)
+            })
+          }
+        ]
+      },
+      { at: 48.5, do: "look", says: "stop SEAT_ENDED" }
+    ]
+  }
+]
+
+const week = R.envelope("offline file", 0)
+
+const files: ReadonlyArray<Told> = [
+  {
+    name: "an offline envelope before a journey",
+    why: "The application runs until offline_expires_at; from next_check_at on the reason is OFFLINE.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 0, do: "issue_offline", given: [{ response: R.issued("issued envelope", week) }] },
+        ...{ says: "run LICENSED", got: "missed run" }
+      },
+      {
+        ...{ at: 0, do: "issue_offline", says: "run LICENSED", got: "granted run" },
+        given: [
+          {
+            response: R.issued(
+              "issued envelope of this request",
+              R.envelope("offline file of this request", 0, { nonce: Buffer.alloc(16).toString("base64") })
+            )
+          }
+        ]
+      },
+      { at: 24, do: "validate", given: offline, says: "run OFFLINE", got: "missed run" },
+      { at: R.at(168, -1), do: "open", says: "run OFFLINE" },
+      { at: 168, do: "look", says: "stop NOT_REACHED" },
+      {
+        ...{ at: 168, do: "issue_offline", says: "stop NOT_REACHED", got: "refused stop" },
+        given: [{ response: R.refusal("no offline use", "OFFLINE_NOT_ALLOWED", 168), status: 403 }]
+      }
+    ]
+  },
+  {
+    name: "a machine without a network",
+    why: "A file that is brought to the machine is opened with the license key; spaces around it do not matter.",
+    steps: [
+      open,
+      {
+        ...{ at: 1, do: "open_offline", with: { file: week, license_key: R.otherLicenseKey } },
+        ...{ says: "ask NOT_ACTIVATED", got: "missed ask" }
+      },
+      {
+        ...{ at: 1, do: "open_offline", with: { license_key: R.licenseKey } },
+        ...{ says: "ask NOT_ACTIVATED", got: "missed ask" }
+      },
+      {
+        at: 1,
+        do: "open_offline",
+        with: {
+          license_key: R.licenseKey,
+          file: R.envelope("offline file of another machine", 0, { binding_hash: "0".repeat(64) })
+        },
+        ...{ says: "ask NOT_ACTIVATED", got: "missed ask" }
+      },
+      {
+        at: 1,
+        do: "open_offline",
+        with: { license_key: R.licenseKey, file: R.plain("offline file with spaces", ` \r\n${R.responses[week]}\n`) },
+        ...{ says: "run OFFLINE", got: "granted run" }
+      },
+      { at: 100, do: "open", says: "run OFFLINE" },
+      { at: 168, do: "open", says: "stop NOT_REACHED" },
+      { at: 168, do: "open_offline", with: { file: week }, says: "stop NOT_REACHED", got: "missed stop" },
+      {
+        ...{ at: 168, do: "open_offline", with: { file: R.envelope("next offline file", 160) } },
+        ...{ says: "run OFFLINE", got: "granted run" }
+      }
+    ]
+  },
+  {
+    name: "an offline file after a revocation",
+    why: "A file from before the refusal does not lift it.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 1, do: "validate", given: [{ response: "revoked", status: 403 }] },
+        ...{ says: "stop LICENSE_REVOKED", got: "refused stop" }
+      },
+      { at: 2, do: "open_offline", with: { file: week }, says: "stop LICENSE_REVOKED", got: "granted stop" },
+      { at: 2, do: "open", says: "stop LICENSE_REVOKED" }
+    ]
+  }
+]
+
+export const seatScenarios = [...seats, ...files]
