@@ -82,7 +82,11 @@ const executed: { readonly [page: string]: { readonly [block: string]: string } 
     "Subscription: ts": scenarios
   },
   "docs/guides/stripe.md": { "The program: ts": "test/clients/client/Stripe.slow.test.ts" },
-  "docs/verifying/README.md": { "How they are checked: sh": verifiers }
+  "docs/clients/README.md": { "How they are checked: sh": verifiers },
+  "docs/clients/cpp.md": { "Quick start: sh": verifiers, "Quick start: cpp": verifiers },
+  "docs/clients/go.md": { "Quick start: sh": verifiers, "Quick start: go": verifiers },
+  "docs/clients/java.md": { "Quick start: sh": verifiers, "Quick start: java": verifiers },
+  "docs/clients/python.md": { "Quick start: sh": verifiers, "Quick start: python": verifiers }
 }
 
 const printed = "What a program prints."

@@ -27,7 +27,7 @@ const beside = [
   "infra/notes.txt",
   "schema/dump.sql"
 ]
-const drafts = ["docs/draft.md", "docs/guides/draft.md", "docs/verifying/draft.md"]
+const drafts = ["docs/draft.md", "docs/guides/draft.md", "docs/clients/draft.md"]
 
 const filesBelow = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })

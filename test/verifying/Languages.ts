@@ -1,9 +1,9 @@
-/** How the verifiers of docs/verifying/ are built and run, and what they must print. */
+/** How the verifiers of docs/clients/ are built and run, and what they must print. */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
-const home = `${root}docs/verifying`
+const home = `${root}docs/clients`
 export const vectorFolder = `${root}schema/vectors`
 
 export type Command = readonly [program: string, ...args: ReadonlyArray<string>]
@@ -16,6 +16,8 @@ export interface Language {
   readonly probe: Command
   readonly builds: ReadonlyArray<Command>
   readonly run: Command
+  /** Set if the language has a kit, which decides, beside the verifier. */
+  readonly hasKit?: true
 }
 
 const netHttp = "mcs -r:System.Net.Http.dll"
@@ -27,15 +29,21 @@ const python = (): Language => ({
   needs: "python3 with the package cryptography",
   probe: ["python3", "-c", "import cryptography"],
   builds: [],
-  run: ["python3", `${home}/licensing.py`]
+  // Leaves no byte code in the sources.
+  run: ["python3", "-B", `${home}/license_kit_check.py`],
+  hasKit: true
 })
 
 const go = (folder: string): Language => ({
   name: "Go",
   needs: "Go 1.24 or newer",
   probe: ["go", "list", "crypto/hkdf"],
-  builds: [["go", "build", "-o", `${folder}/go`, `${home}/go/licensing.go`, `${home}/go/check.go`]],
-  run: [`${folder}/go`]
+  builds: [
+    ["go", "vet", "-C", `${home}/go`, "./..."],
+    ["go", "build", "-C", `${home}/go`, "-o", `${folder}/go`, "./check"]
+  ],
+  run: [`${folder}/go`],
+  hasKit: true
 })
 
 const rust = (folder: string): Language => ({
@@ -64,11 +72,12 @@ const java = (folder: string): Language => ({
       "-Werror",
       "-d",
       `${folder}/java`,
-      `${home}/Licensing.java`
+      ...["Licensing", "LicenseKit", "LicenseKitCheck"].map((name) => `${home}/${name}.java`)
     ]
   ],
   // Programs of a second: the optimizing compiler would take longer than it saves.
-  run: ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", `${folder}/java`, "Licensing"]
+  run: ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", `${folder}/java`, "LicenseKitCheck"],
+  hasKit: true
 })
 
 const csharp = (folder: string): Language => ({
@@ -88,15 +97,16 @@ const csharp = (folder: string): Language => ({
 
 const cpp = (folder: string): Language => ({
   name: "C++",
-  needs: "g++ and OpenSSL's headers",
-  probe: ["g++", "-fsyntax-only", "-x", "c++", "-include", "openssl/evp.h", "/dev/null"],
+  needs: "g++ and the headers of OpenSSL and libcurl",
+  probe: ["g++", "-fsyntax-only", "-x", "c++", "-include", "openssl/evp.h", "-include", "curl/curl.h", "/dev/null"],
   builds: [
     [
       ...(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"] as const),
-      ...["-fno-sanitize-recover=all", "-DLICENSING_CHECK", `${home}/licensing.cpp`, "-lcrypto", "-o", `${folder}/cpp`]
+      ...["-fno-sanitize-recover=all", `${home}/check.cpp`, "-lcrypto", "-lcurl", "-o", `${folder}/cpp`]
     ]
   ],
-  run: [`${folder}/cpp`]
+  run: [`${folder}/cpp`],
+  hasKit: true
 })
 
 const swift = (folder: string): Language => ({
@@ -124,6 +134,25 @@ interface Vector {
 
 const read = (name: string) =>
   JSON.parse(readFileSync(`${vectorFolder}/${name}.json`, "utf8")) as Readonly<Record<string, ReadonlyArray<Vector>>>
+
+interface Decisions {
+  readonly scenarios: ReadonlyArray<{ readonly name: string; readonly steps: ReadonlyArray<object> }>
+}
+
+/** The lines that a right kit prints beside those of its verifier. */
+export const kitLines = (): ReadonlyArray<string> => {
+  const { scenarios } = read("decisions") as unknown as Decisions
+  const keys = read("license-keys")["valid"] as unknown as ReadonlyArray<{
+    readonly input: string
+    readonly canonical: string
+  }>
+  return [
+    ...scenarios.flatMap(({ name, steps }) =>
+      steps.map((_, index) => `decisions: ${name}, step ${index + 1}: as expected`)
+    ),
+    ...keys.map(({ canonical, input }) => `license-keys: ${input}: ${canonical}`)
+  ]
+}
 
 /** The lines that a right verifier prints, in any order, but for its last one. */
 export const wantedLines = (): ReadonlyArray<string> => {

@@ -25,7 +25,7 @@ const places: ReadonlyArray<readonly [source: string, path: string, section: Sec
   ["README.md", "start.md", "Start"],
   ["CHANGELOG.md", "changelog.md", "Start"],
   ["docs/VERIFYING.md", "verifying-responses.md", "Guides"],
-  ["docs/verifying/README.md", "verifying/index.md", "Guides"],
+  ["docs/clients/README.md", "clients/index.md", "Guides"],
   ["docs/WEBHOOKS.md", "webhooks.md", "Guides"],
   ["docs/API.md", "api.md", "API"],
   ["docs/ERRORS.md", "errors.md", "API"],
@@ -41,6 +41,7 @@ const places: ReadonlyArray<readonly [source: string, path: string, section: Sec
 
 const folders: ReadonlyArray<readonly [folder: string, section: Section]> = [
   ["docs/guides/", "Guides"],
+  ["docs/clients/", "Guides"],
   ["docs/decisions/", "For maintainers"],
   ["docs/", "Operate"]
 ]

@@ -152,7 +152,7 @@ layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentat
       assert.include(String(asset.headers["cache-control"]), "immutable")
       const text = yield* send({ path: "/docs/webhooks.md", anonymous: true })
       assert.strictEqual(text.headers["content-type"], "text/markdown; charset=utf-8")
-      const file = yield* send({ method: "HEAD", path: "/docs/files/docs/verifying/licensing.py" })
+      const file = yield* send({ method: "HEAD", path: "/docs/files/docs/clients/licensing.py" })
       assert.strictEqual(file.headers["content-type"], "text/plain; charset=utf-8")
       for (const path of [
         "/docs/none.html",

@@ -1,17 +1,21 @@
-// Package main holds license checks for an application in Go 1.24 or newer, with the standard library alone. Copy this
-// file and rename the package; leave check.go behind, which checks this file against the published test vectors:
+// Package licensing has license checks for an application in Go 1.24 or newer, with the standard library alone. Copy
+// licensing.go and kit.go into a folder of the application; check has a program that tests them against the published
+// test vectors:
 //
-//	go run licensing.go check.go vectors ../../../schema/vectors
+//	go run ./check vectors ../../../schema/vectors
 //
-// Use:
+// Kit decides what the application should do, as docs/guides/kit.md explains:
 //
-//	client := &Client{BaseURL: "https://licensing.example.com", LicenseKey: key, ProductCode: "editor-pro",
-//		Keys: keys, Binding: Hardware(fingerprint)}
-//	answer, err := client.Activate(ctx)
+//	kit, err := licensing.Open(licensing.Options{BaseURL: "https://licenses.example.com", ProductCode: "editor-pro",
+//		Keys: keys, Binding: licensing.Hardware(fingerprint), Store: licensing.FileStore("license.json")})
+//	kit.Start()
+//	outcome := kit.Activate(ctx, licenseKey)
+//	if kit.Verdict().MayRun() { ... }
 //
-// err is nil for an answer that keeps all rules of VERIFYING.md: data, or a signed refusal whose Text("code") says what
-// to do. Any other err is "the service was not reached".
-package main
+// Client and Judge are the part below it: they say which answers to believe. Client's err is nil for an answer that keeps
+// all rules of VERIFYING.md: data, or a signed refusal whose Text("code") says what to do. Any other err is "the service
+// was not reached".
+package licensing
 
 import (
 	"bytes"

@@ -9,8 +9,9 @@
 // Distrusted is thrown for every answer that breaks a rule of VERIFYING.md: treat both as "the service was not
 // reached".
 //
-// Everything below LICENSING_CHECK checks this file against the published test vectors:
-//   g++ -std=c++17 -DLICENSING_CHECK licensing.cpp -lcrypto -o check && ./check vectors schema/vectors
+// license_kit.hpp decides with it what the application should do; check.cpp tests both against the published vectors.
+#pragma once
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -256,7 +257,7 @@ class JsonReader {
 };
 
 // A JSON text as RFC 8785 writes it.
-inline std::string quoted(std::string_view text) {
+inline std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (char character : text) {
     std::size_t known = std::string_view("\"\\\b\f\n\r\t").find(character);
@@ -361,16 +362,16 @@ struct Binding {
 };
 
 inline Binding hardware(const std::string& fingerprint) {
-  return {"hardware", fingerprint, "\"fingerprint\":" + quoted(fingerprint)};
+  return {"hardware", fingerprint, "\"fingerprint\":" + json_text(fingerprint)};
 }
 
 // At least one of cluster_id, namespace, pod_name and container_id.
 inline Binding container(const std::map<std::string, std::string>& ids) {
   std::map<std::string, std::string> values;
-  for (const auto& [name, id] : ids) values[name] = quoted(id);
+  for (const auto& [name, id] : ids) values[name] = json_text(id);
   auto members = [&values] {
     std::string text;
-    for (const auto& [name, value] : values) text += (text.empty() ? "" : ",") + quoted(name) + ":" + value;
+    for (const auto& [name, value] : values) text += (text.empty() ? "" : ",") + json_text(name) + ":" + value;
     return text;
   };
   std::string key = sha256_hex("{" + members() + "}");
@@ -488,7 +489,7 @@ inline std::string decrypt(const std::string& license_key, std::string_view enve
 // The text of a file or QR code for a machine without a network: the body of POST /api/v1/license/offline, which a
 // person with the license key sends. open_offline opens what comes back.
 inline std::string offline_request(const Binding& binding, const std::string& product_code) {
-  return "{\"activate\":true," + binding.request + ",\"product_code\":" + quoted(product_code) + "}";
+  return "{\"activate\":true," + binding.request + ",\"product_code\":" + json_text(product_code) + "}";
 }
 
 // Opens an offline envelope, the JSON of {kid, salt, nonce, ciphertext}, and judges what is in it. The license key is
@@ -608,7 +609,7 @@ struct Client {
     if (RAND_bytes(reinterpret_cast<unsigned char*>(random.data()), int(random.size())) != 1) throw std::bad_alloc();
     std::string nonce = to_base64(random);
     std::string body =
-        "{" + binding.request + ",\"product_code\":" + quoted(product_code) + ",\"nonce\":" + quoted(nonce) + "}";
+        "{" + binding.request + ",\"product_code\":" + json_text(product_code) + ",\"nonce\":" + json_text(nonce) + "}";
     std::string received = post(base_url + "/api/v1/license/" + operation, "License " + license_key, body);
     return believed(judge(keys, received, expected(kind, nonce)));
   }
@@ -634,186 +635,3 @@ struct Client {
 };
 
 }  // namespace licensing
-
-#ifdef LICENSING_CHECK
-#include <cstring>
-#include <fstream>
-#include <iostream>
-#include <sstream>
-#include <utility>
-
-using namespace licensing;
-
-static int differences = 0;
-
-static void report(const std::string& file, const Json& vector, const std::string& given, const std::string& wanted) {
-  bool same = given == wanted;
-  if (!same) differences++;
-  std::cout << file << ": " << *vector.text_of("name") << ": " << given << (same ? "" : ", but it should be " + wanted)
-            << "\n";
-}
-
-static std::string verdict(const std::function<void()>& attempt) {
-  try {
-    attempt();
-    return "believe";
-  } catch (const Distrusted& distrusted) { return distrusted.rule; }
-}
-
-struct VectorFile {
-  std::string text;
-  Json json;
-  Keys keys;
-  VectorFile(const std::string& folder, const std::string& name) {
-    std::ifstream in(folder + "/" + name + ".json");
-    std::stringstream all;
-    all << in.rdbuf();
-    text = all.str();
-    json = JsonReader::object(text);
-    if (const Json* list = json.find("keys")) {
-      for (const Json& key : list->items) keys[*key.text_of("kid")] = *key.text_of("public_key");
-    }
-  }
-  const std::vector<Json>& list(const char* name) const { return json.find(name)->items; }
-};
-
-static Expected expected_of(const VectorFile& file, const Json& vector) {
-  const Json *shared = file.json.find("expected"), *own = vector.find("expected");
-  auto member = [&](const char* name) { return own && own->find(name) ? own->find(name) : shared->find(name); };
-  auto text = [&](const char* name) {
-    return member(name)->type == Json::text ? std::optional(member(name)->string) : std::nullopt;
-  };
-  auto time = [&](const char* name) {
-    std::optional<std::string> written = member("clock")->text_of(name);
-    return written ? std::optional(instant(written, name)) : std::nullopt;
-  };
-  Binding binding{*member("binding")->text_of("kind"), *member("binding")->text_of("key"), ""};
-  return {text("kind"), text("license_id"), text("product_id"), text("product_code"),
-          binding,      text("nonce"),      time("now"),        time("highest_issued_at")};
-}
-
-static std::string joined(const Json& chunks) {
-  std::string out;
-  for (const Json& chunk : chunks.items) {
-    if (chunk.text_of("base64") == "") continue;
-    std::string bytes = from_base64(chunk.text_of("base64"));
-    for (double times = chunk.find("times")->value; times > 0; times--) out += bytes;
-  }
-  return out;
-}
-
-static std::string wanted_of(const Json& vector, const char* name) {
-  return vector.text_of(name).value_or(*vector.text_of("verdict"));
-}
-
-static void check_answers(const std::string& folder) {
-  VectorFile signatures(folder, "signatures"), responses(folder, "responses"), hostile(folder, "hostile");
-  VectorFile offline(folder, "offline-envelopes");
-  for (const char* group : {"valid", "invalid"}) {
-    bool valid = std::strcmp(group, "valid") == 0;
-    for (const Json& one : signatures.list(group)) {
-      std::string body = "{\"data\":" + *one.text_of("canonical") +
-                         ",\"signature\":" + std::string(one.find("signature")->raw(signatures.text)) + "}";
-      report("signatures", one, verdict([&] { judge(signatures.keys, body, {}); }), valid ? "believe" : "signature");
-    }
-    for (const Json& one : offline.list(group)) {
-      std::string given = verdict([&] {
-        open_offline(offline.keys, *one.text_of("license_key"), one.find("envelope")->raw(offline.text), {});
-      });
-      report("offline-envelopes", one, given, valid ? "believe" : "envelope");
-    }
-  }
-  for (const Json& one : responses.list("vectors")) {
-    std::string given = verdict([&] { judge(responses.keys, *one.text_of("response"), expected_of(responses, one)); });
-    report("responses", one, given, wanted_of(one, "rule"));
-  }
-  for (const Json& one : hostile.list("responses")) {
-    std::string body = joined(*one.find("body"));
-    std::string given = verdict([&] { judge(hostile.keys, body, expected_of(hostile, one)); });
-    report("hostile responses", one, given, wanted_of(one, "rule"));
-  }
-  for (const std::string name : {"hostile", "air-gap"}) {
-    VectorFile file(folder, name);
-    for (const Json& one : file.list("envelopes")) {
-      std::string body = joined(*one.find("envelope")), key = *file.json.text_of("license_key");
-      std::string given = verdict([&] { open_offline(file.keys, key, body, expected_of(file, one)); });
-      report(name + " envelopes", one, given, wanted_of(one, "rule"));
-    }
-  }
-}
-
-static Binding binding_of(const Json& request) {
-  std::map<std::string, std::string> ids;
-  for (const auto& [name, index] : request.names) {
-    if (request.items[index].type == Json::text) ids[name] = request.items[index].string;
-  }
-  return ids.count("fingerprint") ? hardware(ids["fingerprint"]) : container(ids);
-}
-
-static void check_others(const std::string& folder) {
-  VectorFile bindings(folder, "bindings"), webhooks(folder, "webhooks"), air_gap(folder, "air-gap");
-  for (const Json& one : bindings.list("vectors")) {
-    Binding binding = binding_of(*one.find("request"));
-    report("bindings", one, binding.kind + " " + binding.hash(), *one.text_of("kind") + " " + *one.text_of("hash"));
-  }
-  for (const Json& one : air_gap.list("requests")) {
-    std::string given = offline_request(binding_of(*one.find("binding")), *one.text_of("product_code"));
-    report("air-gap requests", one, given, *one.text_of("request"));
-  }
-  for (const Json& one : webhooks.list("vectors")) {
-    std::vector<std::string> secrets;
-    for (const Json& secret : one.find("secrets")->items) secrets.push_back(secret.string);
-    Headers headers;
-    const Json& given_headers = *one.find("headers");
-    for (const auto& [name, index] : given_headers.names) headers[name] = given_headers.items[index].string;
-    std::string body = one.text_of("body") == "" ? "" : from_base64(one.text_of("body"));
-    auto now = static_cast<std::int64_t>(one.find("now")->value);
-    std::string given = "genuine";
-    try {
-      (one.text_of("scheme") == "service" ? verify_webhook : verify_standard_webhook)(secrets, headers, body, now);
-    } catch (const WebhookRefused& refused) { given = refused.what(); }
-    report("webhooks " + *one.text_of("scheme"), one, given, wanted_of(one, "reason"));
-  }
-}
-
-// For this check only: the program curl as HTTP client.
-static std::string post_with_curl(const std::string& url, const std::string& authorization, const std::string& body) {
-  std::string command = "curl --silent --max-time 15 --config - <<'END'\nurl = " + quoted(url) +
-                        "\nheader = " + quoted("Authorization: " + authorization) +
-                        "\nheader = \"Content-Type: application/json\"\ndata = " + quoted(body) + "\nEND\n";
-  std::unique_ptr<FILE, decltype(&pclose)> pipe(popen(command.c_str(), "r"), pclose);
-  std::string received;
-  char buffer[4096];
-  while (std::size_t length = pipe ? std::fread(buffer, 1, sizeof buffer, pipe.get()) : 0)
-    received.append(buffer, length);
-  return received;
-}
-
-int main(int count, char** arguments) {
-  std::string mode = count > 1 ? arguments[1] : "";
-  if (mode == "vectors" && count == 3) {
-    check_answers(arguments[2]);
-    check_others(arguments[2]);
-    std::cout << differences << " differences\n";
-    return differences == 0 ? 0 : 1;
-  }
-  if (mode != "call" || count < 8 || count > 9) {
-    std::cout << "usage: vectors FOLDER | call URL LICENSE_KEY PRODUCT_CODE FINGERPRINT KID PUBLIC_KEY [ENVELOPE]\n";
-    return 2;
-  }
-  Keys keys{{arguments[6], arguments[7]}};
-  Client client{arguments[2], arguments[3], arguments[4], keys, hardware(arguments[5]), post_with_curl, {}, {}, {}};
-  std::vector<std::pair<const char*, std::function<Answer()>>> calls{
-      {"activate", [&] { return client.activate(); }},
-      {"validate", [&] { return client.validate(); }},
-  };
-  if (count == 9) calls.emplace_back("open_offline", [&] { return client.open_offline(arguments[8]); });
-  for (const auto& [operation, call] : calls) {
-    try {
-      Answer answer = call();
-      std::cout << operation
-                << (answer.is_refusal ? ": error " + answer.text("code") : ": data " + answer.text("status")) << "\n";
-    } catch (const Distrusted& distrusted) { std::cout << operation << ": distrusted " << distrusted.rule << "\n"; }
-  }
-}
-#endif

@@ -104,14 +104,14 @@ Keys = dict[str, str]
 def judge(keys: Keys, body: bytes, expected: Expected) -> Answer:
     """The signed part of an answer that keeps all rules. Raises Distrusted for any other."""
     try:
-        envelope = _members(body)
+        envelope = members(body)
         member = "error" if "data" not in envelope else "data"
         if ("data" in envelope) == ("error" in envelope):
             raise ValueError("an answer has either data or error")
         signed, content = envelope[member]
         if not isinstance(content, dict):
             raise ValueError(f"{member} is no object")
-        signature = {name: value for name, (_, value) in _members(envelope["signature"][0]).items()}
+        signature = {name: value for name, (_, value) in members(envelope["signature"][0]).items()}
     except (ValueError, KeyError, RecursionError) as problem:
         raise Distrusted("signature", f"the answer has not the form of a signed answer: {problem}") from None
     _check_signature(keys, signed, signature)
@@ -175,17 +175,21 @@ def open_offline(keys: Keys, license_key: str, envelope: bytes, expected: Expect
 
     `license_key` is the key as it was issued: LK-, capitals and dashes.
     """
+    return judge(keys, decrypt(license_key, envelope), expected)
+
+
+def decrypt(license_key: str, envelope: bytes) -> bytes:
+    """What is in an offline envelope: it must be judged. Raises Distrusted."""
     try:
-        parts = {name: value for name, (_, value) in _members(envelope).items()}
+        parts = {name: value for name, (_, value) in members(envelope).items()}
         kid, salt, nonce, ciphertext = (parts[name] for name in ("kid", "salt", "nonce", "ciphertext"))
         if not isinstance(kid, str) or len(_base64(nonce)) != 12 or _base64(salt) == b"":
             raise ValueError("a part has the wrong length")
         info = b"licensing-service/offline/v1"
         key = HKDF(algorithm=SHA256(), length=32, salt=_base64(salt), info=info).derive(license_key.encode())
-        plaintext = AESGCM(key).decrypt(_base64(nonce), _base64(ciphertext), kid.encode())
+        return AESGCM(key).decrypt(_base64(nonce), _base64(ciphertext), kid.encode())
     except (ValueError, KeyError, RecursionError, InvalidTag) as problem:
         raise Distrusted("envelope", f"the offline envelope does not open: {problem}") from None
-    return judge(keys, plaintext, expected)
 
 
 class WebhookRefused(Exception):
@@ -307,7 +311,7 @@ _decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: _distinct(pairs), pa
 _space = re.compile(r"[ \t\n\r]*")
 
 
-def _members(body: bytes) -> dict[str, tuple[bytes, object]]:
+def members(body: bytes) -> dict[str, tuple[bytes, object]]:
     """The members of a JSON object: the bytes of each value exactly as received, and what they mean."""
     if len(body) > BODY_BYTES_MAX:
         raise ValueError("the body is too large")
@@ -377,7 +381,7 @@ def _instant(text: object) -> float:
 # From here on: the check against the published test vectors. An application does not need it.
 
 
-def _vectors(folder: str):
+def vectors(folder: str):
     """Yields (file, name, verdict, wanted verdict)."""
     from pathlib import Path
 
@@ -458,10 +462,10 @@ def _vectors(folder: str):
         yield f"webhooks {one['scheme']}", one["name"], given, one.get("reason", one["verdict"])
 
 
-def _main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     if arguments[:1] == ["vectors"] and len(arguments) == 2:
         differences = 0
-        for file, name, given, wanted in _vectors(arguments[1]):
+        for file, name, given, wanted in vectors(arguments[1]):
             differences += given != wanted
             print(f"{file}: {name}: {given}" + ("" if given == wanted else f", but it should be {wanted}"))
         print(f"{differences} differences")
@@ -486,4 +490,4 @@ def _main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     import sys
 
-    sys.exit(_main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -202,7 +202,11 @@ public final class Licensing {
    */
   public static Answer openOffline(Map<String, String> keys, String licenseKey, byte[] envelope, Expected expected)
       throws Distrusted {
-    byte[] plaintext;
+    return judge(keys, decrypt(licenseKey, envelope), expected);
+  }
+
+  /** What is in an offline envelope: it must be judged. */
+  static byte[] decrypt(String licenseKey, byte[] envelope) throws Distrusted {
     try {
       Map<String, Json.Member> parts = Json.members(envelope);
       Function<String, Object> part = name -> parts.containsKey(name) ? parts.get(name).value() : null;
@@ -218,11 +222,10 @@ public final class Licensing {
       Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
       cipher.init(Cipher.DECRYPT_MODE, new SecretKeySpec(key, "AES"), new GCMParameterSpec(128, nonce));
       cipher.updateAAD(utf8(kid));
-      plaintext = cipher.doFinal(ciphertext);
+      return cipher.doFinal(ciphertext);
     } catch (GeneralSecurityException | Json.Malformed problem) {
       throw new Distrusted("envelope", "the offline envelope does not open: " + problem.getMessage());
     }
-    return judge(keys, plaintext, expected);
   }
 
   /** The reason is headers_missing, signature_malformed, too_old_or_new or signature_wrong: answer 400. */
@@ -433,13 +436,16 @@ public final class Licensing {
 
     static Map<String, Member> members(byte[] body) throws Malformed {
       if (body.length > BODY_BYTES_MAX) throw new Malformed("too large");
-      Json json;
       try {
         // Unlike new String(...), a decoder refuses what is not UTF-8.
-        json = new Json(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
+        return members(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
       } catch (CharacterCodingException malformed) {
         throw new Malformed("not UTF-8");
       }
+    }
+
+    static Map<String, Member> members(String text) throws Malformed {
+      Json json = new Json(text);
       Map<String, Member> found = new LinkedHashMap<>();
       json.space();
       json.readMembers(0, found);
@@ -567,12 +573,17 @@ public final class Licensing {
       if (!next(character)) throw new Malformed(character + " is missing");
     }
 
-    /** Texts, booleans and maps of them, as RFC 8785 writes them if the map is sorted. */
+    /** Texts, booleans, whole numbers, and lists and maps of them, as RFC 8785 writes them if the map is sorted. */
     static String write(Object value) {
       if (value instanceof Map<?, ?> members) {
         List<String> written = new ArrayList<>();
         members.forEach((name, member) -> written.add(write(name) + ":" + write(member)));
         return "{" + String.join(",", written) + "}";
+      }
+      if (value instanceof List<?> items) {
+        List<String> written = new ArrayList<>();
+        items.forEach(item -> written.add(write(item)));
+        return "[" + String.join(",", written) + "]";
       }
       if (!(value instanceof String text)) return String.valueOf(value);
       StringBuilder out = new StringBuilder("\"");
@@ -648,7 +659,7 @@ public final class Licensing {
     return out.toByteArray();
   }
 
-  private static void checkVectors(String folder) throws Exception {
+  static int checkVectors(String folder) throws Exception {
     Map<String, Object> signatures = read(folder, "signatures");
     for (String group : List.of("valid", "invalid")) {
       for (Map<String, Object> one : list(signatures.get(group))) {
@@ -684,6 +695,7 @@ public final class Licensing {
       }
     }
     checkOthers(folder);
+    return differences;
   }
 
   private static void checkEnvelopes(String name, Map<String, Object> file) throws Exception {

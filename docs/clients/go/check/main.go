@@ -1,5 +1,4 @@
-// Checks licensing.go against the published test vectors, and calls a service with it. An application does not need it.
-
+// Command check tests the package against the published test vectors, and calls a service with it.
 package main
 
 import (
@@ -9,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"licensing"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -56,25 +56,31 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func read(folder, name string) (file vectorFile, keys Keys) {
+func read(folder, name string) (file vectorFile, keys licensing.Keys) {
 	if err := json.Unmarshal(must(os.ReadFile(filepath.Join(folder, name+".json"))), &file); err != nil {
 		panic(err)
 	}
-	keys = Keys{}
+	keys = licensing.Keys{}
 	for _, key := range file.Keys {
 		keys[key.Kid] = key.PublicKey
 	}
 	return file, keys
 }
 
-func expectedOf(shared, own map[string]json.RawMessage) (expected Expected) {
+// text is the text that a JSON value is, empty for any other value.
+func text(value json.RawMessage) (found string) {
+	_ = json.Unmarshal(value, &found)
+	return found
+}
+
+func expectedOf(shared, own map[string]json.RawMessage) (expected licensing.Expected) {
 	all := map[string]json.RawMessage{}
 	for _, given := range []map[string]json.RawMessage{shared, own} {
 		for name, value := range given {
 			all[name] = value
 		}
 	}
-	expected = Expected{
+	expected = licensing.Expected{
 		Kind: text(all["kind"]), LicenseID: text(all["license_id"]), ProductID: text(all["product_id"]),
 		ProductCode: text(all["product_code"]), Nonce: text(all["nonce"]),
 	}
@@ -101,7 +107,7 @@ func joined(input json.RawMessage) []byte {
 	return out.Bytes()
 }
 
-func bindingOf(request map[string]any) Binding {
+func bindingOf(request map[string]any) licensing.Binding {
 	ids := map[string]string{}
 	for name, value := range request {
 		if id, isText := value.(string); isText {
@@ -109,13 +115,13 @@ func bindingOf(request map[string]any) Binding {
 		}
 	}
 	if fingerprint, isHardware := ids["fingerprint"]; isHardware {
-		return Hardware(fingerprint)
+		return licensing.Hardware(fingerprint)
 	}
-	return Container(ids)
+	return licensing.Container(ids)
 }
 
-func ruleOf(_ *Answer, err error) string {
-	var distrusted *Distrusted
+func ruleOf(_ *licensing.Answer, err error) string {
+	var distrusted *licensing.Distrusted
 	if errors.As(err, &distrusted) {
 		return distrusted.Rule
 	} else if err != nil {
@@ -130,34 +136,34 @@ func checkVectors(folder string, report func(file, name, given, wanted string)) 
 	for wanted, group := range map[string][]vector{"believe": file.Valid, "signature": file.Invalid} {
 		for _, one := range group {
 			body := fmt.Sprintf(`{"data":%s,"signature":%s}`, one.Canonical, one.Signature)
-			report("signatures", one.Name, ruleOf(Judge(keys, []byte(body), Expected{})), wanted)
+			report("signatures", one.Name, ruleOf(licensing.Judge(keys, []byte(body), licensing.Expected{})), wanted)
 		}
 	}
 	file, keys = read(folder, "responses")
 	for _, one := range file.Vectors {
-		given := ruleOf(Judge(keys, []byte(one.Response), expectedOf(file.Expected, one.Expected)))
+		given := ruleOf(licensing.Judge(keys, []byte(one.Response), expectedOf(file.Expected, one.Expected)))
 		report("responses", one.Name, given, one.wanted())
 	}
 	file, keys = read(folder, "hostile")
 	for _, one := range file.Responses {
-		given := ruleOf(Judge(keys, joined(one.Body), expectedOf(file.Expected, one.Expected)))
+		given := ruleOf(licensing.Judge(keys, joined(one.Body), expectedOf(file.Expected, one.Expected)))
 		report("hostile responses", one.Name, given, one.wanted())
 	}
 	for _, name := range []string{"hostile", "air-gap"} {
 		file, keys = read(folder, name)
 		for _, one := range file.Envelopes {
 			expected := expectedOf(file.Expected, one.Expected)
-			given := ruleOf(OpenOffline(keys, file.LicenseKey, joined(one.Envelope), expected))
+			given := ruleOf(licensing.OpenOffline(keys, file.LicenseKey, joined(one.Envelope), expected))
 			report(name+" envelopes", one.Name, given, one.wanted())
 		}
 	}
 	for _, one := range file.Requests {
-		report("air-gap requests", one.Name, OfflineRequest(bindingOf(one.Binding), one.ProductCode), one.Request)
+		report("air-gap requests", one.Name, licensing.OfflineRequest(bindingOf(one.Binding), one.ProductCode), one.Request)
 	}
 	file, keys = read(folder, "offline-envelopes")
 	for wanted, group := range map[string][]vector{"believe": file.Valid, "envelope": file.Invalid} {
 		for _, one := range group {
-			given := ruleOf(OpenOffline(keys, one.LicenseKey, one.Envelope, Expected{}))
+			given := ruleOf(licensing.OpenOffline(keys, one.LicenseKey, one.Envelope, licensing.Expected{}))
 			report("offline-envelopes", one.Name, given, wanted)
 		}
 	}
@@ -174,9 +180,9 @@ func checkVectors(folder string, report func(file, name, given, wanted string)) 
 		for name, value := range one.Headers {
 			headers.Set(name, value)
 		}
-		verify := VerifyWebhook
+		verify := licensing.VerifyWebhook
 		if one.Scheme == "standard" {
-			verify = VerifyStandardWebhook
+			verify = licensing.VerifyStandardWebhook
 		}
 		var encoded string
 		must(0, json.Unmarshal(one.Body, &encoded))
@@ -193,24 +199,26 @@ func main() {
 	switch arguments := os.Args[1:]; {
 	case len(arguments) == 2 && arguments[0] == "vectors":
 		differences := 0
-		checkVectors(arguments[1], func(file, name, given, wanted string) {
+		report := func(file, name, given, wanted string) {
 			note := ""
 			if given != wanted {
 				differences++
 				note = ", but it should be " + wanted
 			}
 			fmt.Printf("%s: %s: %s%s\n", file, name, given, note)
-		})
+		}
+		checkVectors(arguments[1], report)
+		checkDecisions(arguments[1], report)
 		fmt.Println(differences, "differences")
 		if differences > 0 {
 			os.Exit(1)
 		}
 	case (len(arguments) == 7 || len(arguments) == 8) && arguments[0] == "call":
-		client := &Client{
+		client := &licensing.Client{
 			BaseURL: arguments[1], LicenseKey: arguments[2], ProductCode: arguments[3],
-			Binding: Hardware(arguments[4]), Keys: Keys{arguments[5]: arguments[6]},
+			Binding: licensing.Hardware(arguments[4]), Keys: licensing.Keys{arguments[5]: arguments[6]},
 		}
-		show := func(operation string, answer *Answer, err error) {
+		show := func(operation string, answer *licensing.Answer, err error) {
 			if err != nil {
 				fmt.Printf("%s: distrusted %s\n", operation, ruleOf(nil, err))
 			} else if answer.Member == "error" {
@@ -227,6 +235,8 @@ func main() {
 			answer, err = client.OpenOffline([]byte(envelope))
 			show("open_offline", answer, err)
 		}
+	case len(arguments) == 9 && arguments[0] == "live":
+		live(arguments[1:])
 	default:
 		fmt.Println("usage: vectors FOLDER | call URL LICENSE_KEY PRODUCT_CODE FINGERPRINT KID PUBLIC_KEY [ENVELOPE]")
 		os.Exit(2)

@@ -1,0 +1,1186 @@
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.nio.ByteBuffer;
+import java.nio.channels.UnresolvedAddressException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.time.Clock;
+import java.time.DateTimeException;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Flow;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import java.util.function.IntFunction;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLException;
+
+/**
+ * The application kit in Java 17 or newer, with the standard library alone. Copy this file and Licensing.java.
+ *
+ * <pre>
+ * var kit = new LicenseKit(new LicenseKit.Options("https://licenses.example.com", "editor-pro", keys,
+ *     Licensing.hardware(fingerprint), new LicenseKit.FileStore(Path.of("license.json"))));
+ * kit.start();
+ * LicenseKit.Outcome outcome = kit.activate(licenseKey);
+ * if (kit.verdict().mayRun()) { ... }
+ * </pre>
+ *
+ * It believes only responses that keep the rules of VERIFYING.md, and says what the application should do, as
+ * docs/guides/kit.md explains. Methods that ask the service return an outcome and throw nothing for the network. A kit
+ * may be used by several threads: requests are sent one after another, and {@code verdict} and {@code features} never
+ * wait for one. Use one kit for each machine and license.
+ */
+public final class LicenseKit implements AutoCloseable {
+  private static final double HOUR = 3_600_000;
+  private static final double SKEW = 300_000;
+  private static final int STORED_LENGTH_MAX = 1 << 24;
+
+  /** Run: continue. Warn: continue, and tell the user. Ask: the user has to act first. Stop: end the licensed use. */
+  public enum Decision { RUN, WARN, ASK, STOP }
+
+  /** What the application should do now, and why. {@code endsAt}: until when without a further response; or null. */
+  public record Verdict(Decision decision, String reason, Map<String, Object> refusal, Instant endsAt) {
+    public boolean mayRun() {
+      return decision.compareTo(Decision.WARN) <= 0;
+    }
+
+    private String words() {
+      return decision + " " + reason;
+    }
+
+    private Verdict with(Decision other, String why) {
+      return new Verdict(other, why, refusal, endsAt);
+    }
+  }
+
+  /**
+   * What an operation came to. Decision and reason hold for the application after it. Null where there is none: the
+   * signed payload, the rule that a response broke, and why no believed response came (dns, refused, tls, timeout,
+   * response or network). The event id is that of a consumption: give it again to repeat the same one.
+   */
+  public record Outcome(boolean granted, Decision decision, String reason, Map<String, Object> data,
+      Map<String, Object> refusal, String brokenRule, String problem, Integer status, String eventId) {}
+
+  /** Keeps one text, which has the license key: store it where only the user can read it. */
+  public interface Store {
+    /** What was written, or null. */
+    String read() throws IOException;
+    void write(String text) throws IOException;
+  }
+
+  /** Keeps the text in a file, which only the user can read where the file system has such permissions. */
+  public record FileStore(Path path) implements Store {
+    @Override
+    public String read() throws IOException {
+      try {
+        return Files.readString(path);
+      } catch (NoSuchFileException none) {
+        return null;
+      }
+    }
+
+    @Override
+    public void write(String text) throws IOException {
+      Path written = path.resolveSibling(path.getFileName() + ".new");
+      Files.deleteIfExists(written);
+      if (Files.getFileStore(path.toAbsolutePath().getParent()).supportsFileAttributeView("posix")) {
+        Files.createFile(written, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+      } else {
+        Files.createFile(written);
+      }
+      Files.writeString(written, text, StandardOpenOption.DSYNC);
+      Files.move(written, path, StandardCopyOption.REPLACE_EXISTING);
+    }
+  }
+
+  /** What a request got: a status and a body, or the problem that prevented it. */
+  public record Reply(int status, byte[] body, String retryAfter, String problem) {
+    static Reply failed(String problem) {
+      return new Reply(0, new byte[0], "", problem);
+    }
+  }
+
+  /** Sends a POST, or a GET without a body. */
+  public interface Sender {
+    Reply send(String url, Map<String, String> headers, String body, Duration timeout);
+  }
+
+  /** What the application gives the kit. */
+  public static final class Options {
+    final String baseUrl;
+    final String productCode;
+    final Map<String, String> keys;
+    final Licensing.Binding binding;
+    final Store store;
+    String appVersion;
+    Duration tolerance = Duration.ofHours(72);
+    Duration timeout = Duration.ofSeconds(15);
+    boolean trustPublishedKeys;
+    Consumer<Verdict> onVerdict = verdict -> {};
+    Clock clock = Clock.systemUTC();
+    Sender sender;
+    IntFunction<byte[]> random = count -> {
+      byte[] bytes = new byte[count];
+      new SecureRandom().nextBytes(bytes);
+      return bytes;
+    };
+
+    /** @param keys kid to public key in base64, as GET /api/v1/system/public-keys publishes them: build them in */
+    public Options(
+        String baseUrl, String productCode, Map<String, String> keys, Licensing.Binding binding, Store store) {
+      this.baseUrl = baseUrl.replaceAll("/+$", "");
+      this.productCode = productCode;
+      this.keys = Map.copyOf(keys);
+      this.binding = binding;
+      this.store = store;
+    }
+
+    public Options appVersion(String version) {
+      appVersion = version;
+      return this;
+    }
+
+    /** How long the application may go on after next_check_at without the service. */
+    public Options tolerance(Duration duration) {
+      tolerance = duration;
+      return this;
+    }
+
+    public Options timeout(Duration duration) {
+      timeout = duration;
+      return this;
+    }
+
+    /** Also trusts keys that the service publishes later, over TLS. */
+    public Options trustPublishedKeys() {
+      trustPublishedKeys = true;
+      return this;
+    }
+
+    /** Called when the decision or its reason changes. It may use the kit. */
+    public Options onVerdict(Consumer<Verdict> listener) {
+      onVerdict = listener;
+      return this;
+    }
+
+    /** Replaces clock, network and randomness, for tests. */
+    public Options platform(Clock newClock, Sender newSender, IntFunction<byte[]> newRandom) {
+      clock = newClock;
+      sender = newSender;
+      random = newRandom;
+      return this;
+    }
+
+    private void check() {
+      if (!baseUrl.matches("https?://[^/?#@\\s]+(/[^?#\\s]*)?") || baseUrl.matches(".*/api(/v\\d+)?")) {
+        throw new IllegalArgumentException(
+            "baseUrl is the service's address, as https://licenses.example.com, before /api/v1");
+      }
+      if (keys.isEmpty() && !trustPublishedKeys) {
+        throw new IllegalArgumentException("keys needs the keys of GET /api/v1/system/public-keys");
+      }
+      if (binding.key().isEmpty()) throw new IllegalArgumentException("binding needs a fingerprint");
+    }
+  }
+
+  /** What a refusal ends; what is again is taken again once. */
+  private record Rule(Decision decision, String reach, boolean again) {}
+
+  private static final Map<String, Rule> RULES = new HashMap<>();
+
+  private static void rules(Decision decision, String reach, boolean again, String... codes) {
+    for (String code : codes) RULES.put(code, new Rule(decision, reach, again));
+  }
+
+  static {
+    rules(Decision.STOP, "license", false, "LICENSE_REVOKED", "LICENSE_SUSPENDED", "DEVICE_BLACKLISTED",
+        "VM_NOT_ALLOWED", "CONTAINER_NOT_ALLOWED");
+    rules(Decision.ASK, "license", false, "LICENSE_EXPIRED", "LICENSE_NOT_STARTED", "PRODUCT_MISMATCH",
+        "VERSION_UNKNOWN", "VERSION_NOT_ENTITLED");
+    rules(Decision.STOP, "activation", true, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE", "HEARTBEAT_OVERDUE");
+    rules(Decision.ASK, "activation", false, "ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED");
+    rules(Decision.STOP, "seat", true, "LEASE_EXPIRED", "LEASE_NOT_ACTIVE", "LEASE_NOT_FOUND");
+    rules(Decision.ASK, "seat", false, "FLOATING_LIMIT_REACHED", "FLOATING_NOT_ENABLED");
+    rules(Decision.RUN, "request", false, "DEVICE_STATE_CONFLICT");
+  }
+
+  /** A code that is not in the table, as FEATURE_DISABLED or one of a later service, ends nothing. */
+  private static Rule ruleOf(String code) {
+    return RULES.getOrDefault(code, new Rule(Decision.WARN, "request", false));
+  }
+
+  private static final Map<String, String> KINDS = Map.of("activate", "entitlement", "validate", "entitlement", "check",
+      "entitlement", "consume", "entitlement", "deactivate", "deactivation", "offline", "offline", "floating/checkout",
+      "floating_checkout", "floating/heartbeat", "floating_lease", "floating/checkin", "floating_lease");
+  private static final Map<String, String> SLOTS = Map.of("entitlement", "entitlement", "offline", "offline",
+      "floating_checkout", "checkout", "floating_lease", "lease");
+  /** Operations that show until when the application may go on. */
+  private static final Set<String> KEEPING =
+      Set.of("activate", "validate", "floating/checkout", "floating/heartbeat");
+
+  private record Identity(String licenseKey, String licenseId, String productId) {}
+
+  private record Kept(String text, Map<String, Object> content) {}
+
+  /** A believed response, or why there is none. */
+  private record Believed(Licensing.Answer answer, String text, String reason, String rule, String problem,
+      Integer status, double retryAfter) {
+    static Believed missed(String reason, String rule, String problem, Integer status, double retryAfter) {
+      return new Believed(null, null, reason, rule, problem, status, retryAfter);
+    }
+
+    boolean granted() {
+      return answer != null && !answer.isRefusal();
+    }
+
+    boolean refused() {
+      return answer != null && answer.isRefusal();
+    }
+
+    String code() {
+      return refused() ? String.valueOf(answer.text("code")) : "";
+    }
+
+    String why() {
+      return answer == null ? reason : refused() ? code() : null;
+    }
+
+    Map<String, Object> content() {
+      return answer.content();
+    }
+  }
+
+  private static final Believed NOT_ACTIVATED = Believed.missed("NOT_ACTIVATED", null, null, null, 0);
+
+  private final Options options;
+  private final Sender sender;
+  /** Held during an operation. */
+  private final ReentrantLock asking = new ReentrantLock();
+  /** Held while what follows is read or changed. */
+  private final Object state = new Object();
+  private Identity identity;
+  private String holding;
+  private double highest = Double.NEGATIVE_INFINITY;
+  private double due = Double.POSITIVE_INFINITY;
+  private Map<String, String> published = Map.of();
+  private String missed;
+  private boolean isClockAhead;
+  private boolean isStoreFailed;
+  private Map<String, Object> used;
+  private final Map<String, Kept> responses = new LinkedHashMap<>();
+  private int failures;
+  private double keysFetchedAt = Double.NEGATIVE_INFINITY;
+  private String told;
+  private Thread keeper;
+
+  /** Reads the store, and believes of it what keeps the rules. Sends nothing. */
+  public LicenseKit(Options options) {
+    options.check();
+    this.options = options;
+    this.sender = options.sender == null ? new Http() : options.sender;
+    load();
+    told = verdict().words();
+  }
+
+  // ---- What holds now ----
+
+  public Verdict verdict() {
+    synchronized (state) {
+      Verdict verdict = decide(now());
+      boolean isWarned = isStoreFailed && verdict.decision() == Decision.RUN;
+      return isWarned ? verdict.with(Decision.WARN, "STORE_FAILED") : verdict;
+    }
+  }
+
+  /** "device", "seat" or null. */
+  public String holding() {
+    synchronized (state) {
+      return holding;
+    }
+  }
+
+  /** What the newest believed response says of the license, for an About box; null if there is none. */
+  public Map<String, Object> license() {
+    synchronized (state) {
+      return grant();
+    }
+  }
+
+  /**
+   * The features that the application may use now: none if it must not run. In a new period of a quota, a feature has
+   * is_usage_unknown in place of what was consumed.
+   */
+  public List<Map<String, Object>> features() {
+    synchronized (state) {
+      List<Map<String, Object>> current = new ArrayList<>();
+      if (!verdict().mayRun()) return current;
+      Map<String, Object> grant = grant();
+      Object listed = grant == null ? null : grant.get("features");
+      if (listed == null && content("checkout") != null) listed = content("checkout").get("features");
+      if (!(listed instanceof List<?> all)) return current;
+      for (Object one : all) {
+        Map<String, Object> feature = new LinkedHashMap<>(objectOf(one));
+        if (now() >= millis(feature, "expires_at")) continue;
+        if (now() >= millis(feature, "resets_at")) {
+          feature.keySet().removeAll(Set.of("consumed", "remaining", "overage"));
+          feature.put("is_usage_unknown", true);
+        }
+        current.add(feature);
+      }
+      return current;
+    }
+  }
+
+  /** Null if the application may not use it. */
+  public Map<String, Object> feature(String code) {
+    return features().stream().filter(one -> code.equals(one.get("code"))).findFirst().orElse(null);
+  }
+
+  // ---- Operations ----
+
+  /** Activates this machine with the license key; with null again with the stored one. */
+  public Outcome activate(String licenseKey) {
+    return alone(() -> enter("activate", "device", licenseKey, Map.of()));
+  }
+
+  /** Takes a floating seat, or borrows it until an instant that is not null. */
+  public Outcome checkout(String licenseKey, Instant until) {
+    Map<String, Object> more = until == null ? Map.of() : Map.of("until", iso(until.toEpochMilli()));
+    return alone(() -> enter("floating/checkout", "seat", licenseKey, more));
+  }
+
+  /** Asks whether the application may go on. It is the heartbeat of an activation. */
+  public Outcome validate() {
+    return alone(() -> use("validate", Map.of()));
+  }
+
+  /** Asks the same, and writes nothing at the service. */
+  public Outcome check() {
+    return alone(() -> use("check", Map.of()));
+  }
+
+  /** Counts one use. */
+  public Outcome consume(String featureCode) {
+    return consume(featureCode, null, UUID.randomUUID().toString());
+  }
+
+  /** Counts use. Unless it is granted nothing is known to be counted: repeat it with the same event id. */
+  public Outcome consume(String featureCode, Long amount, String eventId) {
+    Map<String, Object> more = new HashMap<>(Map.of("feature_code", featureCode, "event_id", eventId));
+    if (amount != null) more.put("amount", amount);
+    return counted(more, eventId);
+  }
+
+  /** Takes a whole consumption back. A repetition takes back nothing more. */
+  public Outcome reverse(String featureCode, String eventId) {
+    String own = eventId + ":reversed";
+    return counted(Map.of("feature_code", featureCode, "reverses", eventId, "event_id", own), own);
+  }
+
+  private Outcome counted(Map<String, Object> more, String eventId) {
+    Outcome got = alone(() -> use("consume", more));
+    return new Outcome(got.granted(), got.decision(), got.reason(), got.data(), got.refusal(), got.brokenRule(),
+        got.problem(), got.status(), eventId);
+  }
+
+  /** Gets an offline envelope for this machine, and uses it from now on. */
+  public Outcome issueOffline() {
+    return alone(() -> use("offline", Map.of()));
+  }
+
+  /** The request of a machine without a network, as a text for a file or a QR code. */
+  public String offlineRequest() {
+    Licensing.Binding own = options.binding;
+    return Licensing.offlineRequest(new Licensing.Binding(own.kind(), own.key(), machine()), options.productCode);
+  }
+
+  /** Uses an offline envelope that was brought to this machine: alone, or in the whole response. */
+  public Outcome openOffline(String envelope, String licenseKey) {
+    return alone(() -> open(envelope, licenseKey));
+  }
+
+  /** Gives the activation back. */
+  public Outcome deactivate() {
+    return alone(() -> giveBack("deactivate", Map.of()));
+  }
+
+  /** Gives the seat back. */
+  public Outcome checkin() {
+    return alone(() -> {
+      Object token = leaseToken();
+      return giveBack("floating/checkin", token == null ? Map.of() : Map.of("lease_token", token));
+    });
+  }
+
+  // ---- In the background ----
+
+  /** From now on validates at next_check_at and sends the seat's heartbeats, in a daemon thread, until close. */
+  public void start() {
+    synchronized (state) {
+      if (keeper != null) return;
+      keeper = new Thread(this::keep, "license-kit");
+      keeper.setDaemon(true);
+      keeper.start();
+    }
+  }
+
+  /** Ends what start began. It gives nothing back. */
+  @Override
+  public void close() {
+    synchronized (state) {
+      keeper = null;
+      state.notifyAll();
+    }
+  }
+
+  /** Does at once what is due: after the machine slept, or when it is online again. */
+  public void wake() {
+    alone(() -> {
+      if (holding() == null || now() < due()) return null;
+      Object token = leaseToken();
+      if (holding().equals("device")) return use("validate", Map.of());
+      if (token == null) return enter("floating/checkout", "seat", null, Map.of());
+      return use("floating/heartbeat", Map.of("lease_token", token));
+    });
+  }
+
+  private void keep() {
+    while (true) {
+      wake();
+      synchronized (state) {
+        if (keeper != Thread.currentThread()) return;
+        try {
+          // Timers stand still while a machine sleeps: the clock is read again at least each minute.
+          state.wait((long) Math.min(Math.max(due - now(), 1_000), 60_000));
+        } catch (InterruptedException end) {
+          return;
+        }
+        if (keeper != Thread.currentThread()) return;
+      }
+    }
+  }
+
+  // ---- Asking, one request after another ----
+
+  private Outcome alone(Supplier<Outcome> ask) {
+    Outcome outcome;
+    asking.lock();
+    try {
+      outcome = ask.get();
+    } finally {
+      asking.unlock();
+    }
+    // Outside of the locks: the application may use the kit in its callback.
+    Verdict verdict;
+    boolean isNew;
+    synchronized (state) {
+      verdict = verdict();
+      isNew = !verdict.words().equals(told);
+      told = verdict.words();
+    }
+    if (isNew) options.onVerdict.accept(verdict);
+    return outcome;
+  }
+
+  private Outcome enter(String operation, String gives, String licenseKey, Map<String, Object> more) {
+    Identity own = identityOf(licenseKey);
+    if (own == null) return outcomeOf(NOT_ACTIVATED);
+    Believed got = ask(operation, more, own);
+    synchronized (state) {
+      if (identity == null || !identity.licenseKey().equals(own.licenseKey())) {
+        // Another license than before: until it is granted the one before stays.
+        if (!got.granted()) {
+          if (holding == null) missed = got.why();
+          return outcomeOf(got);
+        }
+        begin(own.licenseKey());
+      }
+      return settle(operation, got, got.granted() ? gives : null);
+    }
+  }
+
+  /** A request of what is held. What the service has forgotten is taken again, once. */
+  private Outcome use(String operation, Map<String, Object> more) {
+    Identity own = identityOf(null);
+    if (holding() == null || own == null) return outcomeOf(NOT_ACTIVATED);
+    Believed got = ask(operation, more, own);
+    if (!got.refused() || !ruleOf(got.code()).again()) return settle(operation, got, null);
+    String regaining = holding().equals("seat") ? "floating/checkout" : "activate";
+    Believed regained = ask(regaining, Map.of(), own);
+    Outcome outcome = settle(regaining, regained, null);
+    boolean isRepeated = operation.equals("consume") || operation.equals("offline");
+    if (!regained.granted() || !isRepeated) return outcome;
+    return settle(operation, ask(operation, more, identityOf(null)), null);
+  }
+
+  private Outcome open(String envelope, String licenseKey) {
+    Identity own = identityOf(licenseKey);
+    if (own == null) return outcomeOf(NOT_ACTIVATED);
+    Licensing.Expected expected = expected("offline", own, null);
+    Believed got = believing(null, () -> opened(envelopeIn(envelope), own.licenseKey(), expected));
+    synchronized (state) {
+      if (got.granted()) {
+        if (identity == null || !identity.licenseKey().equals(own.licenseKey())) begin(own.licenseKey());
+        grantFromFile(got);
+        save();
+      }
+      return outcomeOf(got);
+    }
+  }
+
+  private Outcome giveBack(String operation, Map<String, Object> more) {
+    Identity own = identityOf(null);
+    if (own == null) return outcomeOf(NOT_ACTIVATED);
+    Believed got = ask(operation, more, own);
+    boolean isNothing = Set.of("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND").contains(got.code())
+        || got.code().startsWith("LEASE_");
+    synchronized (state) {
+      if (got.granted()) see(got.answer().text("issued_at"));
+      if (got.granted() || isNothing) release();
+      else if (got.refused()) refuse(got);
+      save();
+      if (!got.granted() && !isNothing) return outcomeOf(got);
+      Verdict verdict = verdict();
+      return new Outcome(true, verdict.decision(), verdict.reason(), got.granted() ? got.content() : null,
+          verdict.refusal(), null, null, null, null);
+    }
+  }
+
+  private Map<String, Object> machine() {
+    Map<String, Object> request = new HashMap<>(options.binding.request());
+    if (options.appVersion != null) request.put("app_version", options.appVersion);
+    return request;
+  }
+
+  private Believed ask(String operation, Map<String, Object> more, Identity own) {
+    String nonce = Base64.getEncoder().encodeToString(options.random.apply(16));
+    boolean isOfLease = operation.equals("floating/heartbeat") || operation.equals("floating/checkin");
+    Map<String, Object> fields = isOfLease ? new HashMap<>() : machine();
+    fields.putAll(more);
+    fields.put("nonce", nonce);
+    fields.put("product_code", options.productCode);
+    Map<String, String> headers =
+        Map.of("Authorization", "License " + own.licenseKey(), "Content-Type", "application/json");
+    String url = options.baseUrl + "/api/v1/license/" + operation;
+    Reply reply = sender.send(url, headers, Licensing.Json.write(fields), options.timeout);
+    if (reply.problem() != null) return Believed.missed("NOT_REACHED", null, reply.problem(), null, 0);
+    Licensing.Expected expected = expected(KINDS.get(operation), own, nonce);
+    return believing(reply, () -> {
+      if (operation.equals("offline")) {
+        // The envelope is signed, and so is what is in it.
+        Licensing.Answer outer = Licensing.judge(keys(), reply.body(), Licensing.Expected.NOTHING);
+        if (!outer.isRefusal()) {
+          return opened(utf8(Licensing.Json.members(reply.body()).get("data").text()), own.licenseKey(), expected);
+        }
+      }
+      Licensing.Answer answer = Licensing.judge(keys(), reply.body(), expected);
+      return new Judged(answer, new String(reply.body(), StandardCharsets.UTF_8));
+    });
+  }
+
+  private record Judged(Licensing.Answer answer, String text) {}
+
+  private interface Judging {
+    Judged judge() throws Licensing.Distrusted, Licensing.Json.Malformed;
+  }
+
+  private Judged opened(byte[] envelope, String licenseKey, Licensing.Expected expected) throws Licensing.Distrusted {
+    byte[] text = Licensing.decrypt(licenseKey, envelope);
+    return new Judged(Licensing.judge(keys(), text, expected), new String(text, StandardCharsets.UTF_8));
+  }
+
+  private Licensing.Expected expected(String kind, Identity own, String nonce) {
+    synchronized (state) {
+      Instant seen = Double.isInfinite(highest) ? null : Instant.ofEpochMilli((long) highest);
+      return new Licensing.Expected(kind, own.licenseId(), own.productId(), options.productCode, options.binding,
+          nonce, options.clock.instant(), seen);
+    }
+  }
+
+  private Believed believing(Reply reply, Judging judging) {
+    try {
+      Judged judged;
+      try {
+        judged = judging.judge();
+      } catch (Licensing.Distrusted distrusted) {
+        if (!distrusted.rule.equals("kid") || !fetchKeys()) throw distrusted;
+        judged = judging.judge();
+      }
+      return new Believed(judged.answer(), judged.text(), null, null, null, null, 0);
+    } catch (Licensing.Distrusted distrusted) {
+      return missed(distrusted.rule, reply);
+    } catch (Licensing.Json.Malformed malformed) {
+      return missed("signature", reply);
+    }
+  }
+
+  private static Believed missed(String rule, Reply reply) {
+    if (rule.equals("times")) return Believed.missed("CLOCK_WRONG", rule, null, null, 0);
+    if (reply == null) return Believed.missed("NOT_REACHED", rule, null, null, 0);
+    boolean isSeconds = reply.retryAfter().matches("[0-9]{1,9}");
+    double wait = isSeconds ? Math.min(Double.parseDouble(reply.retryAfter()) * 1000, HOUR) : 0;
+    String code = codeIn(reply.body());
+    // Only these unsigned codes ask the user for something.
+    boolean isOfKey = Set.of("LICENSE_KEY_INVALID", "LICENSE_KEY_MISSING").contains(code);
+    if (isOfKey && rule.equals("signature") && reply.status() == 401) {
+      return Believed.missed(code, null, null, null, wait);
+    }
+    return Believed.missed("NOT_REACHED", rule, "response", reply.status(), wait);
+  }
+
+  /** Only over TLS, or on this machine, does the connection vouch for the keys. At most once in ten minutes. */
+  private boolean fetchKeys() {
+    String safe = "(https:|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])([:/]|$)).*";
+    if (!options.trustPublishedKeys || !options.baseUrl.matches(safe)) return false;
+    if (Math.abs(now() - keysFetchedAt) < 600_000) return false;
+    keysFetchedAt = now();
+    Reply reply =
+        sender.send(options.baseUrl + "/api/v1/system/public-keys", Map.of(), null, options.timeout);
+    if (reply.problem() != null || reply.status() != 200) return false;
+    try {
+      Licensing.Json.Member data = Licensing.Json.members(reply.body()).get("data");
+      synchronized (state) {
+        published = keysIn(data == null ? null : data.value());
+      }
+      return true;
+    } catch (Licensing.Json.Malformed malformed) {
+      return false;
+    }
+  }
+
+  /** A key that is built in is never replaced. */
+  private Map<String, String> keys() {
+    synchronized (state) {
+      Map<String, String> all = new HashMap<>(options.trustPublishedKeys ? published : Map.of());
+      all.putAll(options.keys);
+      return all;
+    }
+  }
+
+  // ---- Memory: what is believed. All below run with the lock of the state. ----
+
+  private void load() {
+    String text = null;
+    try {
+      text = options.store.read();
+    } catch (IOException | RuntimeException failure) {
+      isStoreFailed = true;
+    }
+    Map<String, Object> stored = objectIn(text);
+    String key = text(stored.get("license_key"));
+    if (key != null) {
+      identity = new Identity(key, text(stored.get("license_id")), text(stored.get("product_id")));
+      String held = text(stored.get("holding"));
+      if ("device".equals(held) || "seat".equals(held)) holding = held;
+    }
+    published = keysIn(stored.get("published_keys"));
+    see(stored.get("highest_issued_at"));
+    Map<String, Object> texts = objectOf(stored.get("responses"));
+    for (String slot : List.of("entitlement", "offline", "checkout", "lease", "refusal")) loadSlot(slot, texts.get(slot));
+    if (holding == null) return;
+    // A seat needs a heartbeat at once, unless it is borrowed.
+    boolean isWaiting = holding.equals("device") || seat() != null && seat().containsKey("borrowed_until");
+    double stands = millis(stored, "due_at");
+    due = isWaiting && !Double.isNaN(stands) ? stands : 0;
+  }
+
+  private void loadSlot(String slot, Object response) {
+    if (!(response instanceof String text)) return;
+    String kind = SLOTS.keySet().stream().filter(one -> SLOTS.get(one).equals(slot)).findFirst().orElse(null);
+    Identity own = identity == null ? new Identity(null, null, null) : identity;
+    try {
+      Licensing.Answer answer = Licensing.judge(keys(), utf8(text),
+          new Licensing.Expected(
+              kind, own.licenseId(), own.productId(), options.productCode, options.binding, null, null, null));
+      if (answer.isRefusal() != slot.equals("refusal")) return;
+      responses.put(slot, new Kept(text, answer.content()));
+      see(answer.text("issued_at"));
+    } catch (Licensing.Distrusted distrusted) {
+      // As if it were not there.
+    }
+  }
+
+  private Map<String, Object> content(String slot) {
+    Kept kept = responses.get(slot);
+    return kept == null ? null : kept.content();
+  }
+
+  private Map<String, Object> seat() {
+    return responses.containsKey("lease") ? content("lease") : content("checkout");
+  }
+
+  private Object leaseToken() {
+    synchronized (state) {
+      return content("checkout") == null ? null : content("checkout").get("lease_token");
+    }
+  }
+
+  private double due() {
+    synchronized (state) {
+      return due;
+    }
+  }
+
+  private Identity identityOf(String licenseKey) {
+    synchronized (state) {
+      if (licenseKey == null) return identity;
+      String key = licenseKeyOf(licenseKey);
+      return identity != null && identity.licenseKey().equals(key) ? identity : new Identity(key, null, null);
+    }
+  }
+
+  private Outcome settle(String operation, Believed got, String gives) {
+    synchronized (state) {
+      plan(operation, got);
+      if (got.granted()) take(got, now(), gives);
+      else if (got.refused()) refuse(got);
+      missed = holding == null || got.answer() == null ? got.why() : null;
+      save();
+      return outcomeOf(got);
+    }
+  }
+
+  /** Believes a grant. Without what it gives, the response only updates what is held. */
+  private void take(Believed got, double now, String gives) {
+    Map<String, Object> content = got.content();
+    if (identity != null) {
+      identity = new Identity(
+          identity.licenseKey(), String.valueOf(content.get("license_id")), String.valueOf(content.get("product_id")));
+    }
+    see(content.get("issued_at"));
+    responses.remove("refusal");
+    isClockAhead = now - millis(content, "issued_at") > SKEW;
+    if (gives != null && !gives.equals(holding)) forget();
+    if (gives != null) holding = gives;
+    String slot = SLOTS.get(String.valueOf(content.get("kind")));
+    boolean isSeat = "seat".equals(holding);
+    // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
+    boolean isOfSeat = "checkout".equals(slot) || "lease".equals(slot);
+    if ("entitlement".equals(slot) && isSeat) used = content;
+    if (slot == null || isOfSeat != isSeat) return;
+    if (slot.equals("checkout")) responses.remove("lease");
+    responses.put(slot, new Kept(got.text(), content));
+  }
+
+  /** A file was issued before: it changes neither the clock nor a newer refusal. */
+  private void grantFromFile(Believed got) {
+    boolean isAhead = isClockAhead;
+    Kept refusal = responses.get("refusal");
+    take(got, 0, "device");
+    isClockAhead = isAhead;
+    if (refusal != null && millis(refusal.content(), "issued_at") > millis(got.content(), "issued_at")) {
+      forget();
+      responses.put("refusal", refusal);
+    }
+  }
+
+  /** What a refusal ends is forgotten, so that removing the refusal from the store gives nothing back. */
+  private void refuse(Believed got) {
+    see(got.content().get("issued_at"));
+    String reach = ruleOf(got.code()).reach();
+    boolean isOfHolding = reach.equals("activation") ? "device".equals(holding) : "seat".equals(holding);
+    if (reach.equals("request") || !reach.equals("license") && !isOfHolding) return;
+    forget();
+    responses.put("refusal", new Kept(got.text(), got.content()));
+  }
+
+  private void release() {
+    forget();
+    holding = null;
+    due = Double.POSITIVE_INFINITY;
+  }
+
+  private void begin(String licenseKey) {
+    release();
+    responses.clear();
+    identity = new Identity(licenseKey, null, null);
+  }
+
+  private void forget() {
+    used = null;
+    responses.keySet().removeAll(SLOTS.values());
+  }
+
+  private void see(Object issuedAt) {
+    double instant = millisOf(issuedAt);
+    if (instant > highest) highest = instant;
+  }
+
+  private void save() {
+    Map<String, Object> stored = new LinkedHashMap<>();
+    if (identity != null) {
+      stored.put("license_key", identity.licenseKey());
+      stored.put("license_id", identity.licenseId());
+      stored.put("product_id", identity.productId());
+    }
+    stored.put("holding", holding);
+    stored.put("highest_issued_at", iso(highest));
+    stored.put("due_at", iso(due));
+    stored.values().removeIf(value -> value == null);
+    List<Map<String, Object>> trusted = new ArrayList<>();
+    if (options.trustPublishedKeys) published.forEach((kid, key) -> trusted.add(Map.of("kid", kid, "public_key", key)));
+    stored.put("published_keys", trusted);
+    Map<String, Object> texts = new LinkedHashMap<>();
+    responses.forEach((slot, kept) -> texts.put(slot, kept.text()));
+    stored.put("responses", texts);
+    try {
+      options.store.write(Licensing.Json.write(stored));
+      isStoreFailed = false;
+    } catch (IOException | RuntimeException failure) {
+      isStoreFailed = true;
+    }
+  }
+
+  // ---- Deciding: a function of what is believed and the time ----
+
+  private Verdict decide(double now) {
+    if (now < highest - SKEW) return just(Decision.ASK, "CLOCK_WRONG");
+    Map<String, Object> refusal = content("refusal");
+    if (refusal != null) {
+      String code = String.valueOf(refusal.get("code"));
+      return new Verdict(ruleOf(code).decision(), code, refusal, null);
+    }
+    if (holding == null) return just(Decision.ASK, missed == null ? "NOT_ACTIVATED" : missed);
+    return holding.equals("seat") ? seatVerdict(now) : deviceVerdict(now);
+  }
+
+  private static Verdict just(Decision decision, String reason) {
+    return new Verdict(decision, reason, null, null);
+  }
+
+  private Verdict seatVerdict(double now) {
+    Map<String, Object> seat = seat();
+    double endsAt = millis(seat, "lease_expires_at");
+    if (!(now < endsAt)) return ended("SEAT_ENDED");
+    // A heartbeat is due after a third of the term: after two thirds at least one was missed. A borrowed seat needs
+    // none.
+    double term = endsAt - millis(seat, "issued_at");
+    return living(seat, now, endsAt, Math.max(endsAt - term / 3, finite(millis(seat, "borrowed_until"))));
+  }
+
+  private Verdict deviceVerdict(double now) {
+    Map<String, Object> grant = newestGrant();
+    if (grant == null) return ended("NOT_REACHED");
+    String endName = grant.containsKey("access_ends_at") ? "access_ends_at" : "expires_at";
+    double accessEnd = grant.containsKey(endName) ? millis(grant, endName) : Double.POSITIVE_INFINITY;
+    if (now >= accessEnd) return just(Decision.ASK, isClockAhead ? "CLOCK_WRONG" : "LICENSE_EXPIRED");
+    double checkAt = millis(content("entitlement"), "next_check_at");
+    double offlineEnd = millis(content("offline"), "offline_expires_at");
+    double endsAt = Math.min(Math.max(finite(checkAt) + options.tolerance.toMillis(), finite(offlineEnd)), accessEnd);
+    if (!(now < endsAt)) return ended("NOT_REACHED");
+    Verdict verdict = living(grant, now, endsAt, Math.max(finite(checkAt), finite(offlineEnd)));
+    boolean isOffline = !(now < checkAt) && now < offlineEnd && verdict.reason().equals("LICENSED");
+    return isOffline ? verdict.with(verdict.decision(), "OFFLINE") : verdict;
+  }
+
+  /** Runs until {@code warnAt}, then warns. */
+  private Verdict living(Map<String, Object> content, double now, double endsAt, double warnAt) {
+    Instant end = Double.isInfinite(endsAt) ? null : Instant.ofEpochMilli((long) endsAt);
+    Decision decision = Decision.WARN;
+    String reason = "NOT_REACHED";
+    if ("grace_period".equals(content.get("status")) || now >= millis(content, "expires_at")) reason = "GRACE_PERIOD";
+    else if (isClockAhead) reason = "CLOCK_WRONG";
+    else if (missed != null && !missed.equals("NOT_REACHED")) reason = missed;
+    else if (now < warnAt) {
+      decision = Decision.RUN;
+      reason = "LICENSED";
+    }
+    return new Verdict(decision, reason, null, end);
+  }
+
+  /** Nothing believed allows the use any more: stops, unless the user can do something about it. */
+  private Verdict ended(String reason) {
+    if (isClockAhead) return just(Decision.ASK, "CLOCK_WRONG");
+    return missed == null || missed.equals("NOT_REACHED") ? just(Decision.STOP, reason) : just(Decision.ASK, missed);
+  }
+
+  private Map<String, Object> newestGrant() {
+    Map<String, Object> entitlement = content("entitlement");
+    Map<String, Object> offline = content("offline");
+    boolean isOfflineNewer = !(millis(entitlement, "issued_at") >= millis(offline, "issued_at"));
+    return offline != null && isOfflineNewer ? offline : entitlement;
+  }
+
+  /** The newest believed response that grants something. */
+  private Map<String, Object> grant() {
+    if (!"seat".equals(holding)) return newestGrant();
+    Map<String, Object> newest = used;
+    for (String slot : List.of("lease", "checkout")) {
+      Map<String, Object> one = content(slot);
+      if (newest == null || millis(one, "issued_at") > millis(newest, "issued_at")) newest = one;
+    }
+    return newest;
+  }
+
+  // ---- When to ask next ----
+
+  private void plan(String operation, Believed got) {
+    if (!KEEPING.contains(operation)) return;
+    failures = got.granted() ? 0 : failures + 1;
+    due = now() + (got.granted() ? waitOf(got.content()) : retryWait(got));
+    state.notifyAll();
+  }
+
+  private double retryWait(Believed got) {
+    if (got.code().equals("LICENSE_REVOKED")) return Double.POSITIVE_INFINITY;
+    double most = seat() == null ? HOUR : Math.min(waitOf(seat()), HOUR);
+    double backoff = Math.min(10_000 * Math.pow(2, Math.min(failures - 1, 20)), most);
+    double spread = 0.2 * (options.random.apply(1)[0] & 0xff) / 255;
+    double asked = got.retryAfter();
+    if (got.refused() && got.content().get("retry_after_seconds") instanceof Number seconds) {
+      asked = seconds.doubleValue() * 1000;
+    }
+    return Math.max(asked, backoff * (1 - spread));
+  }
+
+  /** By the service's own instants, because this machine's clock may differ. */
+  private static double waitOf(Map<String, Object> content) {
+    double issued = millis(content, "issued_at");
+    double leaseEnd = millis(content, "lease_expires_at");
+    double wait = (leaseEnd - issued) / 3;
+    if (Double.isNaN(leaseEnd)) wait = millis(content, "next_check_at") - issued;
+    // Shortly before its end a heartbeat makes a borrowed seat an ordinary one without a gap.
+    else if (leaseEnd <= millis(content, "borrowed_until")) wait = leaseEnd - issued - 30_000;
+    return Math.max(Double.isNaN(wait) ? HOUR : wait, 5_000);
+  }
+
+  // ---- Outcomes ----
+
+  private Outcome outcomeOf(Believed got) {
+    Verdict verdict = verdict();
+    if (got.granted()) {
+      return new Outcome(
+          true, verdict.decision(), verdict.reason(), got.content(), verdict.refusal(), null, null, null, null);
+    }
+    if (got.refused()) {
+      Decision own = ruleOf(got.code()).decision();
+      boolean isStricter = verdict.decision().compareTo(own) > 0;
+      Verdict stricter = isStricter ? verdict : verdict.with(own, got.code());
+      return new Outcome(
+          false, stricter.decision(), stricter.reason(), null, got.content(), null, null, null, null);
+    }
+    String reason = verdict.mayRun() ? got.reason() : verdict.reason();
+    return new Outcome(
+        false, verdict.decision(), reason, null, verdict.refusal(), got.rule(), got.problem(), got.status(), null);
+  }
+
+  // ---- HTTP ----
+
+  /** Follows no redirect, which would carry the license key to another host, and verifies certificates. */
+  private static final class Http implements Sender {
+    /** HTTP/1.1, because over plain http the default offers an upgrade that some servers and proxies do not ignore. */
+    private final HttpClient client = HttpClient.newBuilder()
+        .version(HttpClient.Version.HTTP_1_1)
+        .followRedirects(HttpClient.Redirect.NEVER)
+        .build();
+
+    @Override
+    public Reply send(String url, Map<String, String> headers, String body, Duration timeout) {
+      CompletableFuture<HttpResponse<byte[]>> asked = null;
+      try {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url));
+        headers.forEach(request::header);
+        if (body != null) request.POST(HttpRequest.BodyPublishers.ofString(body));
+        asked = client.sendAsync(request.build(), info -> new Limited());
+        HttpResponse<byte[]> response = asked.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+        String retryAfter = response.headers().firstValue("retry-after").orElse("");
+        return new Reply(response.statusCode(), response.body(), retryAfter, null);
+      } catch (TimeoutException late) {
+        asked.cancel(true);
+        return Reply.failed("timeout");
+      } catch (InterruptedException end) {
+        asked.cancel(true);
+        Thread.currentThread().interrupt();
+        return Reply.failed("network");
+      } catch (ExecutionException failure) {
+        return Reply.failed(problemOf(failure));
+      } catch (IllegalArgumentException malformed) {
+        // A license key with characters that no header has. The message would show it.
+        return Reply.failed("network");
+      }
+    }
+
+    private static String problemOf(Throwable failure) {
+      String kind = "network";
+      for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+        if (cause instanceof UnresolvedAddressException) return "dns";
+        if (cause instanceof SSLException) return "tls";
+        if (cause instanceof HttpTimeoutException) return "timeout";
+        if (cause instanceof TooLarge) return "response";
+        if (cause instanceof ConnectException) kind = "refused";
+      }
+      return kind;
+    }
+  }
+
+  private static final class TooLarge extends IOException {}
+
+  /** A body of at most 1 MiB. */
+  private static final class Limited implements HttpResponse.BodySubscriber<byte[]> {
+    private final CompletableFuture<byte[]> body = new CompletableFuture<>();
+    private final ByteArrayOutputStream received = new ByteArrayOutputStream();
+    private Flow.Subscription subscription;
+
+    @Override
+    public CompletionStage<byte[]> getBody() {
+      return body;
+    }
+
+    @Override
+    public void onSubscribe(Flow.Subscription given) {
+      subscription = given;
+      given.request(Long.MAX_VALUE);
+    }
+
+    @Override
+    public void onNext(List<ByteBuffer> buffers) {
+      for (ByteBuffer buffer : buffers) {
+        if (received.size() + buffer.remaining() > Licensing.BODY_BYTES_MAX) {
+          subscription.cancel();
+          body.completeExceptionally(new TooLarge());
+          return;
+        }
+        byte[] bytes = new byte[buffer.remaining()];
+        buffer.get(bytes);
+        received.writeBytes(bytes);
+      }
+    }
+
+    @Override
+    public void onError(Throwable failure) {
+      body.completeExceptionally(failure);
+    }
+
+    @Override
+    public void onComplete() {
+      body.complete(received.toByteArray());
+    }
+  }
+
+  // ---- Texts ----
+
+  /** A license key as a person types it, in the form as issued. */
+  public static String licenseKeyOf(String typed) {
+    String text = typed.strip();
+    String symbols = text.replaceAll("[- ]", "").toUpperCase(Locale.ROOT);
+    if (text.length() > 64 || !symbols.matches("[L1I]K[0-9A-TV-Z]{30}")) return text;
+    String body = symbols.substring(2).replace('O', '0').replace('I', '1').replace('L', '1');
+    return "LK" + body.replaceAll("(.{5})", "-$1");
+  }
+
+  /** The envelope in a text: alone, or as the data of a whole response. Editors add white space and byte order marks. */
+  private static byte[] envelopeIn(String text) {
+    byte[] trimmed = utf8(text.replaceAll("^[ \\t\\r\\n\\ufeff]+|[ \\t\\r\\n\\ufeff]+$", ""));
+    try {
+      Map<String, Licensing.Json.Member> found = Licensing.Json.members(trimmed);
+      return found.containsKey("ciphertext") || !found.containsKey("data") ? trimmed : utf8(found.get("data").text());
+    } catch (Licensing.Json.Malformed malformed) {
+      return trimmed;
+    }
+  }
+
+  private static String codeIn(byte[] body) {
+    try {
+      Licensing.Json.Member error = Licensing.Json.members(body).get("error");
+      return error == null ? "" : String.valueOf(objectOf(error.value()).get("code"));
+    } catch (Licensing.Json.Malformed malformed) {
+      return "";
+    }
+  }
+
+  private static Map<String, Object> objectIn(String text) {
+    Map<String, Object> found = new HashMap<>();
+    if (text == null || text.length() > STORED_LENGTH_MAX) return found;
+    try {
+      Licensing.Json.members(text).forEach((name, member) -> found.put(name, member.value()));
+      return found;
+    } catch (Licensing.Json.Malformed malformed) {
+      return Map.of();
+    }
+  }
+
+  private static Map<String, String> keysIn(Object listed) {
+    Map<String, String> found = new LinkedHashMap<>();
+    if (!(listed instanceof List<?> entries)) return found;
+    for (Object entry : entries) {
+      String kid = text(objectOf(entry).get("kid"));
+      String key = text(objectOf(entry).get("public_key"));
+      if (kid != null && key != null && found.size() < 64) found.put(kid, key);
+    }
+    return found;
+  }
+
+  @SuppressWarnings("unchecked")
+  private static Map<String, Object> objectOf(Object value) {
+    return value instanceof Map ? (Map<String, Object>) value : Map.of();
+  }
+
+  private static String text(Object value) {
+    return value instanceof String text ? text : null;
+  }
+
+  private static byte[] utf8(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private double now() {
+    return options.clock.millis();
+  }
+
+  private static final Pattern INSTANT = Pattern.compile("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,6})?Z");
+
+  /** Milliseconds of an instant as the service writes it, or NaN: comparisons with it are false. */
+  private static double millisOf(Object value) {
+    try {
+      boolean isInstant = value instanceof String text && INSTANT.matcher(text).matches();
+      return isInstant ? Instant.parse((String) value).toEpochMilli() : Double.NaN;
+    } catch (DateTimeException malformed) {
+      return Double.NaN;
+    }
+  }
+
+  private static double millis(Map<String, Object> content, String name) {
+    return content == null ? Double.NaN : millisOf(content.get(name));
+  }
+
+  private static final DateTimeFormatter ISO =
+      DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
+
+  private static String iso(double millis) {
+    return Double.isInfinite(millis) || Double.isNaN(millis) ? null : ISO.format(Instant.ofEpochMilli((long) millis));
+  }
+
+  private static double finite(double millis) {
+    return Double.isNaN(millis) ? Double.NEGATIVE_INFINITY : millis;
+  }
+}

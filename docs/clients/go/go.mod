@@ -1,0 +1,3 @@
+module licensing
+
+go 1.24
