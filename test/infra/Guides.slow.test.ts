@@ -56,6 +56,9 @@ it.live(
           run(block("docs/OPERATIONS.md", "Export and import"))
           assert.lengthOf(yield* manage("/licenses"), 2)
 
+          const checks = run(shell("docs/guides/upgrade.md")[0] ?? "")
+          assert.match(checks, /"status":"ready".*active.*"data":\[/s)
+
           const erase = (shell("docs/guides/personal-data.md")[0] ?? "")
             .replace("https://licenses.example.com", base)
             .replace("cust_…/erase", `${licenses[0]!.customer_id}/erase`)

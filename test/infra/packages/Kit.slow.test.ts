@@ -58,6 +58,23 @@ const bundled = (folder: string, code: string, platform: "browser" | "node" = "b
 const opened = `LicenseKit.open({ baseUrl: "http://127.0.0.1:9", productCode: "editor", trustPublishedKeys: true, keys: [],
   binding: { fingerprint: "f" }, store: memoryStore() }).then((kit) => console.log(kit.verdict.reason))`
 
+/** The guide's files with Electron's own declarations, which come without its program. */
+const compileElectron = Effect.fnUntraced(function* (folder: string) {
+  yield* tools("package")
+  const home = join(folder, "electron")
+  mkdirSync(join(home, "node_modules"), { recursive: true })
+  symlinkSync(join(root, "infra/package/node_modules/electron"), join(home, "node_modules/electron"))
+  const [main = "", preload = ""] = blocks("applications/electron.md", "js")
+  writeFileSync(join(home, "main.mjs"), main)
+  writeFileSync(join(home, "preload.cjs"), preload)
+  const compilerOptions = {
+    ...{ target: "esnext", module: "nodenext", strict: true, noImplicitAny: false, noEmit: true, skipLibCheck: true },
+    ...{ allowJs: true, checkJs: true, types: ["node"], lib: ["esnext", "dom"] }
+  }
+  writeFileSync(join(home, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.mjs", "*.cjs"] }))
+  yield* tsc(home, "-p", ".")
+})
+
 layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit and the client", (it) => {
   it.effect("say what they are made of, and need no other package", () =>
     Effect.gen(function* () {
@@ -197,7 +214,8 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
       const nameOfBlock = (code: string, at: number) => (code.includes("fileStore =") ? "store" : `kit${at}`)
       const [year, ahead] = blocks("testing.md")
       const more = Object.fromEntries(others.map((code, at) => [nameOfBlock(code, at), code]))
-      const files = { kit, application, shop, year, ahead, ...more, stripe: blocks("stripe.md")[0] }
+      const [tenants] = blocks("applications/web-application.md")
+      const files = { kit, application, shop, year, ahead, ...more, tenants, stripe: blocks("stripe.md")[0] }
       const all = { ...files, genuine: `${genuine}\nexport { isGenuine }\n` }
       for (const [name, code = ""] of Object.entries(all)) writeFileSync(join(folder, `${name}.ts`), code)
       const compilerOptions = {
@@ -206,6 +224,7 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The kit a
       }
       writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }))
       yield* tsc(folder, "-p", ".")
+      yield* compileElectron(folder)
       mkdirSync(join(folder, "wrong"))
       writeFileSync(
         join(folder, "wrong/wrong.ts"),

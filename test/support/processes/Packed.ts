@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { builtOnce, run } from "./BuiltOnce.ts"
+import { blocksOf } from "./DocumentBlocks.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
@@ -51,9 +52,11 @@ export const projectWith = (...names: ReadonlyArray<PackageName>) =>
     return folder
   }).pipe(Effect.orDie)
 
-/** The blocks of TypeScript of a guide. */
-export const blocks = (name: string): ReadonlyArray<string> =>
-  [...readFileSync(join(root, "docs/guides", name), "utf8").matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code ?? "")
+/** The blocks of a guide in a language. */
+export const blocks = (name: string, language = "ts"): ReadonlyArray<string> =>
+  blocksOf(`docs/guides/${name}`)
+    .filter((block) => block.language === language)
+    .map(({ code }) => code)
 
 /** The project's compiler. Each further thread would check the declarations of all packages again. */
 export const tsc = (folder: string, ...args: ReadonlyArray<string>) =>
