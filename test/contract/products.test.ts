@@ -31,8 +31,8 @@ describe("Operations with a token for some products", () => {
   })
 
   it("take no id of a record that the guard does not know", () => {
-    // Ids that name no record of a product.
-    const others = ["event_id", "external_id", "container_id", "cluster_id", "request_id"]
+    // Ids that name no record of a product, or a device of the license in the path.
+    const others = ["event_id", "external_id", "container_id", "cluster_id", "request_id", "device_id"]
     const unknown = management.flatMap(({ body, id }) =>
       body === undefined
         ? []

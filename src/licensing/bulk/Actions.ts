@@ -10,9 +10,9 @@ import * as Lifecycle from "../rules/Lifecycle.ts"
 import type { BulkAction, BulkParameters } from "./BulkJob.ts"
 
 /** The type of the command is known only within an action. */
-export interface Action {
+export interface Action<Parameters = BulkParameters> {
   readonly rule: Rule<unknown, unknown, Code>
-  readonly commandOf: (parameters: BulkParameters, license: LicenseRecord) => unknown
+  readonly commandOf: (parameters: Parameters, license: LicenseRecord) => unknown
   /** Whether features, devices and leases decide nothing: then a dry run reads none. */
   readonly needsBare: boolean
 }

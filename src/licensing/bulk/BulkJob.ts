@@ -56,13 +56,20 @@ interface Requested {
   readonly parameters?: BulkParameters
 }
 
+const fault = (name: string, issue: string) => ({ path: ["parameters", name], issue })
+
+/** The fault of a parameter that the action does not take. */
+export const otherParameter = (takes: ReadonlyArray<string>, action: string, parameters: object) => {
+  const other = Object.keys(parameters).find((name) => !takes.includes(name))
+  const expected = takes.length === 0 ? "no parameters" : `only ${takes.join(", ")}`
+  return other === undefined ? undefined : fault(other, `Expected ${expected} of ${action}`)
+}
+
 export const parameterFault = ({ action, parameters = {} }: Requested) => {
   const takes: ReadonlyArray<string> = parametersOf[action]
   const given = Object.keys(parameters)
-  const other = given.find((name) => !takes.includes(name))
-  const fault = (name: string, issue: string) => ({ path: ["parameters", name], issue })
-  if (other !== undefined)
-    return fault(other, `Expected ${takes.length === 0 ? "no parameters" : `only ${takes.join(", ")}`} of ${action}`)
+  const other = otherParameter(takes, action, parameters)
+  if (other !== undefined) return other
   if (action === "renew" && given.length !== 1)
     return fault("extend_by_days", "Expected exactly one of expires_at and extend_by_days")
   if (action === "policy" && parameters.policy_id === undefined) return fault("policy_id", "Expected the policy")

@@ -6,13 +6,75 @@ import { Data } from "../../contract/api/Envelope.ts"
 import { type Code, statuses } from "../../contract/api/ErrorCode.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { Count } from "../../contract/api/Int64.ts"
-import { License } from "../model/License.ts"
+import { Reference } from "../../contract/api/Text.ts"
+import { License, LicenseTransfer } from "../model/License.ts"
 import { LicenseFeature } from "../model/LicenseFeature.ts"
-import { BulkAction, parameterFault, parameters } from "./BulkJob.ts"
+import { LicenseMaintenance } from "../model/RenewalRequests.ts"
+import { BulkAction, otherParameter, parameterFault, parameters } from "./BulkJob.ts"
 
-export const LicensePreviewRequest = Schema.Struct({ action: BulkAction, parameters: Schema.optionalKey(parameters) })
-  .annotate({ description: "A change as a bulk job makes it." })
-  .check(Schema.makeFilter(parameterFault))
+const { customer_email, customer_id, customer_name, reset_devices } = LicenseTransfer.fields
+const { maintenance_expires_at } = LicenseMaintenance.fields
+
+const ofDevice = Schema.Struct({ device_id: Reference })
+
+/** The changes of one license that no bulk job makes, each with its request and the part of it that decides something. */
+const single = {
+  transfer: {
+    request: LicenseTransfer,
+    takes: ["customer_id", "customer_email", "customer_name", "reset_devices", "release_borrowed"]
+  },
+  maintenance: { request: LicenseMaintenance, takes: ["maintenance_expires_at", "extend_by_days"] },
+  reset_device: { request: ofDevice, takes: ["device_id", "release_borrowed"] },
+  blacklist_device: { request: ofDevice, takes: ["device_id"] }
+} as const
+type Single = keyof typeof single
+
+const PreviewAction = Schema.Literals([
+  ...BulkAction.literals,
+  ...(Object.keys(single) as ReadonlyArray<Single>)
+]).annotate({
+  identifier: "LicensePreviewAction",
+  description:
+    "The actions of bulk jobs, and of single licenses: a transfer, a renewal of the maintenance, a reset or blacklisting of a device."
+})
+export type PreviewAction = typeof PreviewAction.Type
+
+const PreviewParameters = Schema.Struct({
+  ...parameters.fields,
+  customer_id,
+  customer_email,
+  customer_name,
+  reset_devices,
+  maintenance_expires_at,
+  device_id: Schema.optionalKey(Reference)
+}).annotate({
+  description:
+    "The parameters of bulk jobs. Of transfer: the owner's fields, reset_devices and release_borrowed. Of maintenance: exactly one of maintenance_expires_at and extend_by_days. Of reset_device and blacklist_device: device_id; of reset_device also release_borrowed."
+})
+export type PreviewParameters = typeof PreviewParameters.Type
+
+interface Requested {
+  readonly action: PreviewAction
+  readonly parameters?: PreviewParameters
+}
+
+const isSingle = (action: PreviewAction): action is Single => Object.hasOwn(single, action)
+
+const previewFault = ({ action, parameters = {} }: Requested) => {
+  if (!isSingle(action)) return parameterFault({ action, parameters })
+  const { request, takes } = single[action]
+  const other = otherParameter(takes, action, parameters)
+  if (other !== undefined) return other
+  const isWhole = Schema.is(request as Schema.Codec<unknown>)(parameters)
+  return isWhole ? undefined : { path: ["parameters"], issue: `Expected the parameters that ${action} needs` }
+}
+
+export const LicensePreviewRequest = Schema.Struct({
+  action: PreviewAction,
+  parameters: Schema.optionalKey(PreviewParameters)
+})
+  .annotate({ description: "A change as its operation or a bulk job makes it." })
+  .check(Schema.makeFilter(previewFault))
   .annotate({ identifier: "LicensePreviewRequest" })
 export type LicensePreviewRequest = typeof LicensePreviewRequest.Type
 

@@ -4,13 +4,28 @@ import { CurrentActor } from "../../access/CurrentActor.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { presentAt } from "../changes/Assignments.ts"
+import { blacklist, reset } from "../changes/DeviceActions.ts"
+import { renewMaintenance } from "../changes/MaintenanceRenewal.ts"
+import { transfer } from "../changes/Transfer.ts"
 import { presentSnapshot } from "../management/PresentLicense.ts"
 import { type LicenseView, snapshot } from "../model/LicenseRecords.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import { accessEndsAt } from "../rules/Lifecycle.ts"
-import { actions } from "./Actions.ts"
+import { type Action, actions } from "./Actions.ts"
 import { makeManyDecisions } from "./Decisions.ts"
-import type { LicensePreview, LicensePreviewRequest } from "./Preview.ts"
+import type { LicensePreview, LicensePreviewRequest, PreviewAction, PreviewParameters } from "./Preview.ts"
+
+type Previewed = Pick<Action<PreviewParameters>, "rule" | "commandOf">
+
+const asGiven = (rule: unknown): Previewed => ({ rule: rule as never, commandOf: (parameters) => parameters })
+
+const previewed: { readonly [A in PreviewAction]: Previewed } = {
+  ...actions,
+  transfer: asGiven(transfer),
+  maintenance: asGiven(renewMaintenance),
+  reset_device: asGiven(reset),
+  blacklist_device: asGiven(blacklist)
+}
 
 export class Previews extends Context.Service<
   Previews,
@@ -24,7 +39,7 @@ export class Previews extends Context.Service<
       const { preview } = yield* makeManyDecisions
       return Previews.of({
         preview: Effect.fn("Previews.preview")(function* (id, { action, parameters = {} }) {
-          const { commandOf, rule } = actions[action]
+          const { commandOf, rule } = previewed[action]
           const { clientAddress, requestId } = yield* RequestContext
           const decided = yield* preview(id, {
             // The number of seats is shown, whether or not it decides anything.

@@ -44,5 +44,6 @@ export const withId = (
 export const acceptedWith = (operation: string, field: string, body: { readonly feature_code?: string }): object => {
   const { feature_code, ...others } = body
   if (operation === "resetLicenseUsage" && field === "feature_id") return others
+  if (operation === "previewLicenseChange" && field === "customer_id") return { action: "transfer", parameters: {} }
   return operation === "createBulkJob" && field === "policy_id" ? { ...body, action: "policy" } : body
 }

@@ -1,8 +1,7 @@
 /** Previews of a license's changes, over HTTP: what the change then does, or its refusal, and nothing is written. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { BulkAction } from "../../../src/licensing/bulk/BulkJob.ts"
-import type { LicensePreviewRequest } from "../../../src/licensing/bulk/Preview.ts"
+import type { LicensePreviewRequest, PreviewAction } from "../../../src/licensing/bulk/Preview.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { codeOf, freshKey, issue } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
@@ -28,7 +27,7 @@ const make = Effect.gen(function* () {
   yield* runtime.activate({ payload: { fingerprint: "laptop" } })
   yield* runtime.consume({ payload: { fingerprint: "laptop", feature_code: "renders", amount: 4, event_id: "one" } })
   yield* runtime.checkout({ payload: { fingerprint: "desk" } })
-  return { id, policy: policy.id, previous: policy_id }
+  return { id, policy: policy.id, previous: policy_id, runtime }
 })
 
 const get = (id: string) => Effect.flatMap(TestServer, ({ client }) => client.licenses.get({ params: { id } }))
@@ -39,6 +38,7 @@ const preview = (id: string, payload: LicensePreviewRequest) =>
 const perform = Effect.fnUntraced(function* (id: string, { action, parameters = {} }: LicensePreviewRequest) {
   const { client } = yield* TestServer
   const params = { id }
+  const ofDevice = { id, device_id: parameters.device_id ?? "" }
   const operations = {
     suspend: client.licenses.suspend({ params }),
     reinstate: client.licenses.reinstate({ params }),
@@ -49,8 +49,12 @@ const perform = Effect.fnUntraced(function* (id: string, { action, parameters = 
       client.licenses.changePolicy({ params, payload: { policy_id } })
     ),
     update: client.licenses.update({ params, payload: parameters }),
-    reset_devices: client.licenses.transfer({ params, payload: { reset_devices: true } })
-  } satisfies { readonly [A in BulkAction]: Effect.Effect<unknown, unknown, TestServer> }
+    reset_devices: client.licenses.transfer({ params, payload: { reset_devices: true } }),
+    transfer: client.licenses.transfer({ params, payload: parameters }),
+    maintenance: client.licenses.renewMaintenance({ params, payload: parameters, headers: freshKey() }),
+    reset_device: client.devices.reset({ params: ofDevice, payload: {} }),
+    blacklist_device: client.devices.blacklist({ params: ofDevice })
+  } satisfies { readonly [A in PreviewAction]: Effect.Effect<unknown, unknown, TestServer> }
   yield* operations[action]
 })
 
@@ -74,14 +78,19 @@ layer(TestServer.layer, { timeout: 120_000 })("A preview", (it) => {
   it.effect("is what each change then does, and writes nothing", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const { id, policy } = yield* make
+      const { id, policy, runtime } = yield* make
+      const { data: phone } = yield* runtime.activate({ payload: { fingerprint: "phone" } })
+      const { data: seat } = yield* runtime.checkout({ payload: { fingerprint: "booth" } })
       const changes: ReadonlyArray<LicensePreviewRequest> = [
+        { action: "reset_device", parameters: { device_id: phone.device_id } },
+        { action: "blacklist_device", parameters: { device_id: seat.device_id } },
         { action: "update", parameters: { max_floating_users: 5, max_activations: null } },
         { action: "policy", parameters: { policy_id: policy } },
         { action: "apply_policy" },
         { action: "renew", parameters: { extend_by_days: 30 } },
         { action: "suspend" },
         { action: "reinstate" },
+        { action: "transfer", parameters: { customer_name: "Anna", reset_devices: true } },
         { action: "reset_devices" },
         { action: "revoke" }
       ]
@@ -100,13 +109,16 @@ layer(TestServer.layer, { timeout: 120_000 })("A preview", (it) => {
         effects.push(`${change.action} ${previewed.changed}`)
       }
       assert.deepStrictEqual(effects, [
+        "reset_device true",
+        "blacklist_device true",
         "update true",
         "policy true",
         "apply_policy false",
         "renew true",
         "suspend true",
         "reinstate true",
-        "reset_devices true",
+        "transfer true",
+        "reset_devices false",
         "revoke true"
       ])
     })
@@ -134,6 +146,53 @@ layer(TestServer.layer, { timeout: 120_000 })("A preview", (it) => {
           ["support", 5, 5]
         ]
       })
+    })
+  )
+
+  it.effect("shows the owner, the slot and the seat, and the end of maintenance before and after", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { id, runtime } = yield* make
+      const shown = (change: LicensePreviewRequest) =>
+        Effect.map(preview(id, change), ({ after, before }) =>
+          [before, after!].map(({ license, live_leases }) => [
+            license.customer_name,
+            license.times_transferred,
+            license.active_device_count,
+            live_leases
+          ])
+        )
+      assert.deepStrictEqual(
+        yield* shown({ action: "transfer", parameters: { customer_name: "Anna", reset_devices: true } }),
+        [
+          [undefined, 0, 1, 1],
+          ["Anna", 1, 0, 0]
+        ]
+      )
+      const { data } = yield* runtime.validate({ payload: { fingerprint: "laptop" } })
+      assert.deepStrictEqual(yield* shown({ action: "reset_device", parameters: { device_id: data.device_id } }), [
+        [undefined, 0, 1, 1],
+        [undefined, 0, 0, 1]
+      ])
+      const end = Date.UTC(2040, 0, 1)
+      const { product_id } = yield* get(id)
+      const forever = { name: "Forever", code: "forever", license_type: "perpetual" } as const
+      const policy = yield* client.policies.create({ params: { id: product_id }, payload: forever })
+      const { license: perpetual } = yield* client.licenses.create({
+        payload: { product_id, policy_id: policy.id, maintenance_expires_at: end }
+      })
+      const renewal = { action: "maintenance", parameters: { extend_by_days: 2 } } as const
+      const { after, before } = yield* preview(perpetual.id, renewal)
+      const day = 86_400_000
+      assert.deepStrictEqual(
+        [before, after!].map(({ license }) => license.maintenance_expires_at),
+        [end, end + 2 * day]
+      )
+      yield* perform(perpetual.id, renewal)
+      assert.strictEqual(
+        (yield* client.licenses.get({ params: { id: perpetual.id } })).maintenance_expires_at,
+        end + 2 * day
+      )
     })
   )
 
@@ -172,6 +231,18 @@ layer(TestServer.layer, { timeout: 120_000 })("A preview", (it) => {
       const other = { action: "suspend", parameters: { extend_by_days: 1 } }
       assertRefused(yield* ask(other), 422, "VALIDATION_ERROR", "parameters.extend_by_days")
       assertRefused(yield* ask({ action: "policy" }), 422, "VALIDATION_ERROR", "parameters.policy_id")
+      assertRefused(yield* ask({ action: "transfer" }), 422, "VALIDATION_ERROR", "parameters")
+      const rotation = { action: "transfer", parameters: { customer_name: "Anna", rotate_key: true } }
+      assertRefused(yield* ask(rotation), 400, "INVALID_JSON", "parameters.rotate_key")
+      const both = { extend_by_days: 1, maintenance_expires_at: "2040-01-01T00:00:00Z" }
+      assertRefused(yield* ask({ action: "maintenance", parameters: both }), 422, "VALIDATION_ERROR", "parameters")
+      const device = { device_id: "dev_unknown" }
+      assertRefused(
+        yield* ask({ action: "blacklist_device", parameters: { ...device, release_borrowed: true } }),
+        422,
+        "VALIDATION_ERROR",
+        "parameters.release_borrowed"
+      )
       assertRefused(yield* ask({ action: "suspend", dry_run: true }), 400, "INVALID_JSON", "dry_run")
       assertAnswered(yield* ask({ action: "suspend" }), 200)
       // Within the transaction of an Idempotency-Key.
