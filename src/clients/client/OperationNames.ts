@@ -54,6 +54,7 @@ export interface OperationNames {
   readonly getCustomerSummary: readonly ["reports", "customerSummary"]
   readonly getSubscriptionSettlement: readonly ["reports", "settlement"]
   readonly getOverview: readonly ["reports", "overview"]
+  readonly getAttention: readonly ["reports", "attention"]
   readonly createReportExport: readonly ["reports", "createExport"]
   readonly listReportExports: readonly ["reports", "listExports"]
   readonly getReportExport: readonly ["reports", "getExport"]

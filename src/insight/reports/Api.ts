@@ -7,6 +7,7 @@ import { failures } from "../../contract/api/Failure.ts"
 import { Limit, listQuery, SequenceCursor } from "../../contract/api/Paging.ts"
 import { Decoding, PathTables } from "../../contract/api/Requests.ts"
 import { exportFilters, exportSorts, ReportExport, ReportExportCreate } from "./exports/Export.ts"
+import { Attention, attentionFields } from "./model/Attention.ts"
 import { filterFields } from "./model/Filter.ts"
 import { Overview, overviewFields } from "./model/Overview.ts"
 import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./model/Report.ts"
@@ -102,6 +103,20 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         description:
           "A bucket for every day (default) or hour of the time zone, empty ones included; at most 1,000. The default " +
           "period is the last 30 days.",
+        scopes,
+        reach: "rows"
+      })
+    ),
+    HttpApiEndpoint.get("attention", "/reports/attention", {
+      query: attentionFields,
+      success: Data(Attention),
+      error
+    }).annotateMerge(
+      operation({
+        id: "getAttention",
+        summary: "Show which licenses need attention",
+        description:
+          "Licenses that were refused three times or more in the last seven days, and quotas of which 20 % or less is left.",
         scopes,
         reach: "rows"
       })

@@ -26,6 +26,7 @@ export const ReportsHttp = operationGroup(
       customerSummary: ({ query }) => reports.customerSummary(query),
       settlement: ({ query }) => reports.settlement(query),
       overview: ({ query }) => reports.overview(query),
+      attention: ({ query }) => reports.attention(query),
       createExport: ({ payload, request }) => exports.create(payload).pipe(withUrl(request)),
       listExports: ({ query, request }) => exports.list(query).pipe(withUrls(request)),
       getExport: ({ params, request }) => exports.get(params.id).pipe(withUrl(request)),

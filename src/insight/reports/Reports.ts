@@ -3,6 +3,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentProducts } from "../../access/CurrentActor.ts"
 import { limitDefault, type Page } from "../../contract/api/Paging.ts"
+import type { Attention, AttentionFilter } from "./model/Attention.ts"
 import type {
   CustomerSummaryFilter,
   LicenseAuditFilter,
@@ -21,6 +22,7 @@ import type {
 } from "./model/Report.ts"
 import { ReportsDatabase } from "./model/ReportsDatabase.ts"
 import { checkScope, periodOf, type ReportRefusal } from "./model/RequestChecks.ts"
+import { attention } from "./overview/AttentionReport.ts"
 import { overview } from "./overview/OverviewReport.ts"
 import { customerSummary } from "./usage/CustomerSummary.ts"
 import { licenseAudit } from "./usage/LicenseAudit.ts"
@@ -44,6 +46,7 @@ export class Reports extends Context.Service<
     licenseAudit(filter: LicenseAuditFilter & SequencePage): Effect.Effect<LicenseAudit, ReportRefusal>
     customerSummary(filter: CustomerSummaryFilter): Effect.Effect<CustomerSummary, ReportRefusal>
     overview(filter: OverviewFilter): Effect.Effect<Overview, ReportRefusal>
+    attention(filter: AttentionFilter): Effect.Effect<Attention, ReportRefusal>
     settlement(filter: SettlementFilter): Effect.Effect<SubscriptionSettlement, ReportRefusal>
   }
 >()("licensing/insight/reports/Reports") {
@@ -86,6 +89,13 @@ export class Reports extends Context.Service<
           yield* checkScope(primary, { ...filter, ...own })
           const products = filter.product_id === undefined ? own.products : [filter.product_id]
           return yield* snapshot(overview(sql, filter, products, yield* Clock.currentTimeMillis))
+        }),
+        attention: Effect.fn("Reports.attention")(function* (filter: AttentionFilter) {
+          const own = yield* ofToken
+          yield* checkScope(primary, { ...filter, ...own })
+          const products = filter.product_id === undefined ? own.products : [filter.product_id]
+          const found = yield* snapshot(attention(sql, products, yield* Clock.currentTimeMillis))
+          return { ...filter, ...found }
         }),
         settlement: Effect.fn("Reports.settlement")(function* (filter: SettlementFilter) {
           const { from: _, to: __, ...scope } = filter

@@ -138,6 +138,7 @@ const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> =
     asked("overview of 30 days of a product", () => ({
       path: `/reports/overview?product_id=${one(sample.licenses)["product_id"]}`
     })),
+    asked("attention", () => ({ path: "/reports/attention" })),
     asked("overview by hours of a week", () => ({ path: `/reports/overview?bucket=1h&from=${days(-7)}` })),
     asked("list events", () => ({ path: `/events?limit=${limit}` })),
     asked("list events by resource_id", () => ({

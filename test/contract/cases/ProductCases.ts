@@ -17,7 +17,7 @@ export const cases: { readonly [operationId: string]: Case } = {
   ),
   ...named(
     "report",
-    "getOverview getUsageSummary listUsageLedger getLicenseAudit getCustomerSummary getSubscriptionSettlement"
+    "getOverview getAttention getUsageSummary listUsageLedger getLicenseAudit getCustomerSummary getSubscriptionSettlement"
   ),
   ...named("forbidden", "createProduct createCustomer"),
   ...named("open", "getMe"),

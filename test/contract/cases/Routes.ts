@@ -107,6 +107,7 @@ export const routes: { readonly [route: string]: string } = {
   "GET /api/v1/events": "event:read",
   "GET /api/v1/activities": "report:read",
   "GET /api/v1/reports/overview": "report:read",
+  "GET /api/v1/reports/attention": "report:read",
   "GET /api/v1/reports/usage-summary": "report:read",
   "GET /api/v1/reports/usage-ledger": "report:read",
   "GET /api/v1/reports/license-audit": "report:read",

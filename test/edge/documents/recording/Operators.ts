@@ -82,6 +82,7 @@ export const reports = Effect.fnUntraced(function* ({ customer, license, product
     query: { ...inJanuary, product_id: product, group_by: "license_id,feature_code" }
   })
   yield* record("getOverview", { query: { ...inJanuary, from: "2030-01-30T00:00:00Z", product_id: product } })
+  yield* record("getAttention", { query: { product_id: product } })
   yield* record("listUsageLedger", { query: { license_id: license, limit: "20" } })
   yield* record("getLicenseAudit", { query: { license_id: license, limit: "5" } })
   yield* record("getCustomerSummary", { query: { ...inJanuary, customer_id: customer } })
