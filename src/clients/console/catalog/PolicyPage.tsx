@@ -1,6 +1,7 @@
 /** One policy, with the features that its licenses get. */
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Policy } from "../../../vendor/policies/Policy.ts"
+import { DependsOnPolicy } from "../consequences/Dependents.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, daysOf, limitOf, minutesInWords, sentenceOf } from "../parts/Format.ts"
 import { Metadata } from "../parts/Metadata.tsx"
@@ -95,7 +96,7 @@ const rulesOf = (policy: Policy): Rows => [
   ["Term", policy.duration_days === undefined ? "given to each license" : daysOf(policy.duration_days)],
   ["Grace", daysOf(policy.grace_period_days)],
   ["Reminders", remindersOf(policy)],
-  ["Validation", `every ${minutesInWords(policy.validation_interval_minutes)}`],
+  ["Validation", `every ${minutesInWords(policy.validation_interval_minutes)}`.replace("every 1 ", "every ")],
   ["Heartbeat", policy.require_heartbeat ? "needed" : "not needed"],
   ["Virtual machines", answer(policy.allow_vm)],
   ["Containers", answer(policy.allow_container)],
@@ -134,8 +135,9 @@ const Delete = ({ policy }: Props) => {
     <Action
       label="Delete"
       title="Delete the policy"
-      effect="The policy is deleted. This works only if no license has it."
+      effect="The policy is deleted, with what it says of features. This works only if no license has it."
       danger
+      facts={<DependsOnPolicy id={policy.id} />}
       run={() => run("deletePolicy", { params })}
       then={() => void navigate({ to: "/products/$id", params: { id: policy.product_id }, replace: true })}
     />

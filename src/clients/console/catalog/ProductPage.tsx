@@ -3,10 +3,12 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Feature } from "../../../vendor/features/Feature.ts"
 import { policyDefaults } from "../../../vendor/policies/Policy.ts"
 import type { Product } from "../../../vendor/products/Product.ts"
+import { DependsOnProduct } from "../consequences/Dependents.tsx"
 import { CustomFields } from "../customFields/CustomFields.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
-import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { countOf, limitOf, sentenceOf } from "../parts/Format.ts"
+import { Menu } from "../parts/Menu.tsx"
 import { Metadata, metadata } from "../parts/Metadata.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Loaded, Section, Table, Time } from "../parts/Show.tsx"
@@ -105,8 +107,9 @@ const Delete = ({ product }: Props) => {
     <Action
       label="Delete"
       title="Delete the product"
-      effect="The product is deleted. This works only if it has no policies, features, versions, orders, subscriptions or licenses."
+      effect="The product is deleted, with its metadata. This works only if nothing depends on it."
       danger
+      facts={<DependsOnProduct id={product.id} />}
       run={() => run("deleteProduct", { params })}
       then={() => void navigate({ to: "/products", replace: true })}
     />
@@ -151,7 +154,7 @@ const Policies = ({ product: { id } }: Props) => {
                 )
               },
               { title: "Code", goes: "next", show: ({ code }) => <code>{code}</code> },
-              { title: "Type", goes: "last", show: ({ license_type }) => wordsOf(license_type) },
+              { title: "Type", goes: "last", show: ({ license_type }) => sentenceOf(license_type) },
               { title: "Devices", number: true, show: ({ max_activations }) => limitOf(max_activations) },
               {
                 title: "Floating seats",
@@ -221,7 +224,7 @@ const Features = ({ product: { id } }: Props) => {
 const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
   const params = { id: feature.id }
   return (
-    <div className="row end">
+    <Menu label={`Actions for ${feature.name}`} quiet>
       <Action
         label="Edit"
         name={`Edit ${feature.name}`}
@@ -238,6 +241,6 @@ const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
         danger
         run={() => change("deleteFeature", { params })}
       />
-    </div>
+    </Menu>
   )
 }

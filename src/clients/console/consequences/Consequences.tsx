@@ -1,7 +1,9 @@
 /** What a change of a license would do, in its dialog, before it is made. */
 import { Exit } from "effect"
+import type { License } from "../../../licensing/model/License.ts"
+import { countOf } from "../parts/Format.ts"
 import { inWords, tell } from "../service/Failures.ts"
-import { differencesOf, type Preview } from "./Differences.ts"
+import { type Difference, differencesOf, type Preview } from "./Differences.ts"
 import { type Change, usePreview } from "./UsePreview.ts"
 
 interface Props {
@@ -29,18 +31,43 @@ const Shown = ({ preview }: { readonly preview: Preview }) => {
   if (!admitted) return <p className="failed">This would be refused. {inWords(message)}</p>
   if (!changed) return <p className="quiet">Nothing would change: the license is so already.</p>
   const differences = differencesOf(preview)
-  if (differences.length === 0) return <p className="quiet">Status, dates, limits and features stay as they are.</p>
+  if (differences.length === 0)
+    return <p className="quiet">Owner, dates, limits, features and what is in use stay as they are.</p>
+  return <DifferenceList of={differences} />
+}
+
+const DifferenceList = ({ of }: { readonly of: ReadonlyArray<Difference> }) => (
+  <dl>
+    {of.map(({ after, before, name, note }) => (
+      <div key={name}>
+        <dt>{name}</dt>
+        <dd>
+          <span className="quiet">{before}</span> → <strong>{after}</strong>
+          {note !== undefined && <small>{note}</small>}
+        </dd>
+      </div>
+    ))}
+  </dl>
+)
+
+/** A new key changes nothing else, so nothing is asked for: the key that ends, and who must enter the new one. */
+export const KeyReplaced = ({ license }: { readonly license: License }) => {
+  const { active_device_count: devices, license_key_last4, license_key_prefix } = license
   return (
-    <dl>
-      {differences.map(({ after, before, name, note }) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>
-            <span className="quiet">{before}</span> → <strong>{after}</strong>
-            {note !== undefined && <small>{note}</small>}
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <div className="consequences">
+      <DifferenceList
+        of={[
+          {
+            name: "Key",
+            before: `${license_key_prefix}…${license_key_last4}`,
+            after: "a new one",
+            note:
+              devices === 0
+                ? "No device is active"
+                : `${countOf(devices)} active ${devices === 1 ? "device needs" : "devices need"} it to go on`
+          }
+        ]}
+      />
+    </div>
   )
 }

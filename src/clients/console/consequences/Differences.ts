@@ -19,6 +19,12 @@ type Line = Readonly<Record<string, string>>
 
 const dayText = (instant: number | undefined) => (instant === undefined ? "not set" : dayOf(instant))
 
+const owner = ({ license }: State): Line => ({
+  Customer: license.customer_name || "not set",
+  "E-mail": license.customer_email || "not set",
+  Transferred: ["never", "once"][license.times_transferred] ?? `${countOf(license.times_transferred)} times`
+})
+
 const dates = ({ license }: State): Line => ({
   Status: sentenceOf(license.status),
   Expires: dayText(license.expires_at),
@@ -83,6 +89,7 @@ export const differencesOf = ({ after, before }: Preview): ReadonlyArray<Differe
   const noted = (line: Difference, note: string | undefined): Difference =>
     note === undefined ? line : { ...line, note }
   return [
+    ...compare(owner(before), owner(after)),
     ...compare(dates(before), dates(after)),
     ...compare(limits(before), limits(after)).map((line) => noted(line, noteOf(line.name, after))),
     ...compare(inUse(before), inUse(after)),

@@ -2,6 +2,7 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { CustomerPurchases } from "../commerce/CustomerPurchases.tsx"
+import { DependsOnCustomer } from "../consequences/Dependents.tsx"
 import { CustomerValues } from "../customFields/Values.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
@@ -95,6 +96,7 @@ const Delete = ({ customer }: { readonly customer: Customer }) => {
       title="Delete the customer"
       effect="The customer and its custom fields are deleted. This works only if no license, order or subscription belongs to it."
       danger
+      facts={<DependsOnCustomer id={customer.id} />}
       run={() => run("deleteCustomer", { params: { id: customer.id } })}
       then={() => void navigate({ to: "/customers", replace: true })}
     />

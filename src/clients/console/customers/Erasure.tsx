@@ -3,6 +3,7 @@ import { Exit } from "effect"
 import { useEffect, useRef } from "react"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
+import { DependsOnCustomer } from "../consequences/Dependents.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { Time } from "../parts/Show.tsx"
@@ -32,6 +33,7 @@ export const Erase = ({ customer }: { readonly customer: Customer }) => {
       }
       fields={fields}
       danger
+      facts={<DependsOnCustomer id={customer.id} isErasure />}
       run={({ typed }): Promise<Exit.Exit<unknown, unknown>> =>
         typed === wanted
           ? change("eraseCustomer", { params: { id: customer.id } })

@@ -1,5 +1,6 @@
 /** What can be done with a device. */
 import type { Device } from "../../../licensing/model/Device.ts"
+import { Consequences } from "../consequences/Consequences.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, flag } from "../parts/Fields.tsx"
 import { Menu } from "../parts/Menu.tsx"
@@ -28,6 +29,12 @@ export const ResetDevice = ({ device }: Props) => {
       title={`Reset ${name}`}
       effect={`The slot and the seat of ${name} become free. It stops working at its next validation and may be activated again.`}
       fields={reset}
+      preview={(chosen: Reset) => (
+        <Consequences
+          id={device.license_id}
+          change={{ action: "reset_device", parameters: { ...chosen, device_id: device.id } }}
+        />
+      )}
       run={(payload: Reset) =>
         change("resetDevice", { params: { id: device.license_id, device_id: device.id }, payload })
       }
@@ -60,6 +67,12 @@ export const DeviceActions = ({ device, hasReset = true }: Props & { readonly ha
         name={`Block ${name}`}
         effect={`${name} can use this license no more, until it is unblocked. Its slot and its seat become free.`}
         danger
+        preview={() => (
+          <Consequences
+            id={device.license_id}
+            change={{ action: "blacklist_device", parameters: { device_id: device.id } }}
+          />
+        )}
         run={block}
         undo={() => ({ said: `${name} is blocked. If you undo it, it can be activated again.`, run: unblock })}
       />

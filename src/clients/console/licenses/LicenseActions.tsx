@@ -4,7 +4,7 @@ import { Exit } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { License } from "../../../licensing/model/License.ts"
-import { Consequences } from "../consequences/Consequences.tsx"
+import { Consequences, KeyReplaced } from "../consequences/Consequences.tsx"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { email, type FieldsOf, flag, lastDay, number, text } from "../parts/Fields.tsx"
@@ -139,36 +139,53 @@ const restoreExpiry = ({ expires_at, id }: License, after: License) => {
 
 type MaintenanceRenewal = Payload<"renewLicenseMaintenance">
 
-const maintenance: FieldsOf<MaintenanceRenewal> = {
-  extend_by_days: number("Days to add", { hint: "They count from the last day, or from today if it has passed." }),
-  maintenance_expires_at: lastDay("Or until the end of", { hint: "Give either days or a date." })
+interface AskedMaintenance extends MaintenanceRenewal {
+  /** The end that a term leads to. */
+  readonly term?: number
+}
+
+const maintenance = (from: number): FieldsOf<AskedMaintenance> => ({
+  term: termField(from, "year"),
+  maintenance_expires_at: lastDay("Or until the end of", { hint: "In place of the term above." })
+})
+
+const maintenanceOf = ({ maintenance_expires_at, term }: AskedMaintenance): MaintenanceRenewal => {
+  const end = maintenance_expires_at ?? term
+  return end === undefined ? {} : { maintenance_expires_at: end }
 }
 
 /** Of a license that has updates for a time. */
 export const RenewMaintenance = ({
   isPlain = false,
   license: { id, maintenance_expires_at }
-}: Props & { readonly isPlain?: boolean }) =>
-  maintenance_expires_at === undefined ? null : (
+}: Props & { readonly isPlain?: boolean }) => {
+  const from = Math.max(maintenance_expires_at ?? 0, now())
+  return maintenance_expires_at === undefined ? null : (
     <Action
       label="Renew maintenance"
       primary={!isPlain}
       title="Renew the maintenance"
       effect="The license may use versions that are released until a later day. It works without them, too."
-      fields={maintenance}
-      initial={{ extend_by_days: 365 }}
-      run={(payload: MaintenanceRenewal) => change("renewLicenseMaintenance", { params: { id }, payload })}
+      fields={maintenance(from)}
+      preview={(asked: AskedMaintenance) => (
+        <Consequences id={id} change={{ action: "maintenance", parameters: maintenanceOf(asked) }} />
+      )}
+      run={(asked: AskedMaintenance) =>
+        change("renewLicenseMaintenance", { params: { id }, payload: maintenanceOf(asked) })
+      }
     />
   )
+}
 
-export const RotateKey = ({ license: { id } }: Props) => (
+export const RotateKey = ({ license }: Props) => (
   <Action
     label="New key"
     title="Replace the key"
     effect="The license gets a new key, and the old key stops working at once. Send the new one to the customer."
     danger
     fields={rotation}
-    run={(payload: Rotation) => change("rotateLicenseKey", { params: { id }, payload })}
+    facts={<KeyReplaced license={license} />}
+    run={(payload: Rotation) => change("rotateLicenseKey", { params: { id: license.id }, payload })}
     done={({ license_key }) => <Secret label="This is the new key." what="the key" text={license_key} />}
   />
 )
@@ -187,13 +204,27 @@ const transfer: FieldsOf<Transfer> = {
   rotate_key: flag("Replace the key")
 }
 
-export const Transfer = ({ license: { id } }: Props) => (
+/** The new key is no part of the service's preview. */
+const TransferPreview = ({ asked, license }: Props & { readonly asked: Transfer }) => {
+  const { rotate_key: replacesKey = false, ...parameters } = asked
+  return (
+    <>
+      {Object.keys(parameters).length > 0 && (
+        <Consequences id={license.id} change={{ action: "transfer", parameters }} />
+      )}
+      {replacesKey && <KeyReplaced license={license} />}
+    </>
+  )
+}
+
+export const Transfer = ({ license }: Props) => (
   <Action
     label="Transfer"
     title="Transfer the license"
     effect="The license belongs to somebody else from now on. It counts as one of the transfers that the policy allows."
     fields={transfer}
-    run={(payload: Transfer) => change("transferLicense", { params: { id }, payload })}
+    preview={(asked: Transfer) => <TransferPreview license={license} asked={asked} />}
+    run={(payload: Transfer) => change("transferLicense", { params: { id: license.id }, payload })}
     done={(result) =>
       "license_key" in result ? (
         <Secret label="The license is transferred, and this is its new key." what="the key" text={result.license_key} />

@@ -26,23 +26,23 @@ const afterTerm = (from: number, term: Term): number => {
 const all = Object.keys(months) as ReadonlyArray<Term>
 
 /** All terms in sight, each with the day to which it leads. The value is the expiry. */
-export const termField = (from: number): Field<number> => ({
+export const termField = (from: number, first: Term = "month"): Field<number> => ({
   label: "Extend by",
-  control: { kind: "own", isGroup: true, show: (props) => <Terms {...props} from={from} /> },
+  control: { kind: "own", isGroup: true, show: (props) => <Terms {...props} from={from} first={first} /> },
   read: ([chosen]) => (chosen === undefined ? undefined : Number(chosen)),
   write: (value) => [String(value)]
 })
 
-const Terms = ({ from, state }: ControlProps & { readonly from: number }) => {
+const Terms = ({ first, from, state }: ControlProps & { readonly from: number; readonly first: Term }) => {
   // A form whose response was lost must send the same again, though the license has another expiry then.
   const [begin] = useState(from)
   return (
     <div className="segments">
-      {all.map((term, place) => {
+      {all.map((term) => {
         const end = afterTerm(begin, term)
         return (
           <label key={term}>
-            <input type="radio" {...state} value={end} defaultChecked={place === 0} />
+            <input type="radio" {...state} value={end} defaultChecked={term === first} />
             <span>{names[term]}</span>
             <small>→ {dayOf(end)}</small>
           </label>

@@ -21,6 +21,8 @@ interface ActionProps<P, A> {
   readonly title?: string
   /** What happens, in a sentence. */
   readonly effect: ReactNode
+  /** What is known of the record, whatever the form has. */
+  readonly facts?: ReactNode
   readonly fields?: FieldsOf<P> | ChangeFieldsOf<P>
   readonly initial?: Partial<P>
   readonly edited?: Edited
@@ -99,6 +101,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
       {result === undefined ? (
         <>
           <p id={`${id}-effect`}>{props.effect}</p>
+          {props.facts}
           <Form<P, A>
             fields={props.fields ?? {}}
             {...(props.initial === undefined ? {} : { initial: props.initial })}

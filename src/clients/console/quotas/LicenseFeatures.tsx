@@ -5,6 +5,7 @@ import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { type ChangeFieldsOf, type FieldsOf, flag, lastDay, number } from "../parts/Fields.tsx"
+import { countOf } from "../parts/Format.ts"
 import { Menu } from "../parts/Menu.tsx"
 import { Loaded, Section } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
@@ -92,6 +93,11 @@ const assignment: ChangeFieldsOf<Assignment> = {
 }
 const credits: ChangeFieldsOf<Usage> = { add_credits: number("Credits to add", { required: true }) }
 
+const forgottenOf = ({ max_consumptions, total_consumptions }: LicenseFeature) =>
+  max_consumptions === undefined
+    ? "It has no quota."
+    : `Its quota of ${countOf(max_consumptions)} is forgotten, and the ${countOf(total_consumptions)} used of it.`
+
 const FeatureActions = ({ feature, license }: { readonly feature: LicenseFeature; readonly license: License }) => {
   const { feature_id, feature_name } = feature
   const params = { id: license.id }
@@ -130,7 +136,7 @@ const FeatureActions = ({ feature, license }: { readonly feature: LicenseFeature
         <Action
           label="Remove"
           name={`Remove ${feature_name}`}
-          effect={`Applications lose ${feature_name} at their next validation. Its quota and usage are forgotten.`}
+          effect={`Applications lose ${feature_name} at their next validation. ${forgottenOf(feature)}`}
           danger
           run={() => change("removeLicenseFeature", { params: { ...params, feature_id } })}
         />

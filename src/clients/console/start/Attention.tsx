@@ -1,14 +1,13 @@
 /** What needs attention, before any figure: for a person who comes once a week. Each line leads to what can be done. */
 import { Link } from "@tanstack/react-router"
-import type { ReactNode } from "react"
+import { type ReactNode, useState } from "react"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
 import { licenseName } from "../batch/LicenseName.ts"
 import { maintenanceIn, periodOf } from "../licenses/Periods.ts"
-import { groupsOf, wordsOfRefusal } from "../licenses/RefusalWords.ts"
+import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
 import { Icon } from "../look/Icon.tsx"
-import { startOfDay } from "../parts/Days.ts"
 import { countOf } from "../parts/Format.ts"
-import { Section } from "../parts/Show.tsx"
+import { Section, Time } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 
 interface OfProduct {
@@ -33,7 +32,7 @@ export const Attention = ({ product }: OfProduct) => {
         {may("ops:read") && product === undefined && <FailingWebhooks />}
         {may("ops:read") && product === undefined && <FailingMail />}
         {may("report:read") && <OftenRefused product={product} />}
-        {may("report:read") && <UsedUp product={product} />}
+        {may("report:read") && <NearQuotas product={product} />}
         {may("license:read") && <InGrace product={product} />}
         {may("license:read") && <Expiring product={product} />}
         {may("license:read") && <MaintenanceEnds product={product} />}
@@ -86,56 +85,74 @@ const FailingMail = () => {
   )
 }
 
-const oftenMin = 3
-const weekDays = 7
-
-/** Of the newest refused calls: an application that is refused again and again has a customer who waits. */
+/** An application that is refused again and again has a customer who waits. */
 const OftenRefused = (of: OfProduct) => {
-  const query = { ...filterOf(of), result_class: "refused", from: startOfDay(-weekDays), limit: 200 } as const
-  const { items = [] } = lastOf(useAsk("listActivities", { query })) ?? {}
-  const licenses = Map.groupBy(items, ({ license_id = "" }) => license_id)
-  return [...licenses]
-    .filter(([id, refused]) => id !== "" && refused.length >= oftenMin)
-    .toSorted(([, some], [, others]) => others.length - some.length)
-    .slice(0, 3)
-    .map(([id, refused]) => {
-      const [group] = groupsOf(refused)
-      return (
-        <Line key={id} level="failed">
-          <Link to="/licenses/$id" params={{ id }}>
-            <NameOf id={id} /> was refused {countOf(refused.length)} times in a week
+  const attention = lastOf(useAsk("getAttention", { query: filterOf(of) }))
+  if (attention === undefined) return null
+  return (
+    <Some of={attention.refused_licenses}>
+      {({ code, license_id, refusals }) => (
+        <Line key={license_id} level="failed">
+          <Link to="/licenses/$id" params={{ id: license_id }}>
+            <NameOf id={license_id} /> was refused {countOf(refusals)} times
           </Link>
-          {group !== undefined && <small>{wordsOfRefusal(group.latest.code)}</small>}
+          <small>
+            {wordsOfRefusal(code)}, since <Time at={attention.refusals_from} only="day" />
+          </small>
         </Line>
-      )
-    })
+      )}
+    </Some>
+  )
+}
+
+const NearQuotas = (of: OfProduct) => {
+  const { near_quotas = [] } = lastOf(useAsk("getAttention", { query: filterOf(of) })) ?? {}
+  return (
+    <Some of={near_quotas}>
+      {({ feature_id, feature_name, license_id, quota, remaining, resets_at }) => (
+        <Line key={`${license_id} ${feature_id}`} level={remaining === 0 ? "failed" : "soon"}>
+          <Link to="/licenses/$id" params={{ id: license_id }}>
+            <NameOf id={license_id} /> has {remaining === 0 ? "none" : countOf(remaining)} of {countOf(quota)}{" "}
+            {feature_name} left
+          </Link>
+          <small>
+            {resets_at === undefined ? (
+              "add credits"
+            ) : (
+              <>
+                begins anew on <Time at={resets_at} only="day" />
+              </>
+            )}
+          </small>
+        </Line>
+      )}
+    </Some>
+  )
+}
+
+const shownMax = 3
+
+/** The first ones; the others after a click. */
+const Some = <A,>(props: { readonly of: ReadonlyArray<A>; readonly children: (one: A) => ReactNode }) => {
+  const [isWhole, setWhole] = useState(false)
+  const more = props.of.length - shownMax
+  return (
+    <>
+      {props.of.slice(0, isWhole ? undefined : shownMax).map(props.children)}
+      {!isWhole && more > 0 && (
+        <li>
+          <button type="button" className="quiet small" onClick={() => setWhole(true)}>
+            Show {countOf(more)} more
+          </button>
+        </li>
+      )}
+    </>
+  )
 }
 
 const NameOf = ({ id }: { readonly id: string }) => {
   const license = lastOf(useAsk("getLicense", { params: { id } }))
   return license === undefined ? "A license" : licenseName(license)
-}
-
-const UsedUp = (of: OfProduct) => {
-  const query = { ...filterOf(of), action: "usage.exhaust", from: startOfDay(-weekDays), limit: 200 } as const
-  const { items = [] } = lastOf(useAsk("listActivities", { query })) ?? {}
-  const licenses = new Set(items.map(({ license_id }) => license_id))
-  const [first] = items
-  if (first === undefined) return null
-  return (
-    <Line level="soon">
-      {licenses.size === 1 && first.license_id !== undefined ? (
-        <Link to="/licenses/$id" params={{ id: first.license_id }}>
-          <NameOf id={first.license_id} /> has used up a quota
-        </Link>
-      ) : (
-        <Link to="/activity" search={{ action: "usage.exhaust", ...filterOf(of) }}>
-          {countOf(licenses.size)} licenses have used up a quota
-        </Link>
-      )}
-      <small>in the last 7 days</small>
-    </Line>
-  )
 }
 
 const InGrace = (of: OfProduct) => {

@@ -203,6 +203,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.sees("30, 5 days before")
           await person.opens(`/licenses/${license.id}`, "Ida")
           await person.click("Renew maintenance")
+          await person.page.getByRole("status", { name: "What changes" }).filter({ hasText: "Updates until" }).waitFor()
           assert.deepStrictEqual(await person.violations(), [])
           await person.click("Renew maintenance")
           await person.isDone()
@@ -210,7 +211,9 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         const policy = yield* client.policies.get({ params: { id: policy_id } })
         assert.deepStrictEqual(policy.reminder_days, [30, 5])
         const renewed = yield* client.licenses.get({ params: { id: license.id } })
-        assert.strictEqual(renewed.maintenance_expires_at, maintenance_expires_at + 365 * day)
+        const nextYear = new Date(maintenance_expires_at)
+        nextYear.setUTCFullYear(nextYear.getUTCFullYear() + 1)
+        assert.strictEqual(renewed.maintenance_expires_at, nextYear.getTime())
       }),
     minutes
   )
@@ -233,6 +236,35 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.isDone()
           await person.sees("Night mode")
         })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "what depends on a record is counted before it is deleted, and a transfer says what it changes",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, license, product } = yield* issuePerpetual("depended")
+        yield* withPerson(skip, async (person) => {
+          const says = (name: string, text: string) =>
+            person.page.getByRole("status", { name }).filter({ hasText: text }).waitFor()
+          await person.opens(`/products/${product.id}`, product.name)
+          await person.pick("More", "Delete")
+          await says("What depends on it", "Policies1Licenses1")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.sees("The service refuses to delete it while anything depends on it.")
+          await person.opens(`/licenses/${license.id}`, "Ida")
+          await person.pick("More", "Transfer")
+          await person.fill("New owner’s name", "Anna")
+          await says("What changes", "CustomerIda → Anna")
+          await person.check("Replace the key")
+          await person.sees(`…${license.license_key_last4}`)
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Transfer")
+          await person.sees("this is its new key")
+        })
+        const after = yield* client.licenses.get({ params: { id: license.id } })
+        assert.strictEqual(after.customer_name, "Anna")
       }),
     minutes
   )

@@ -1,0 +1,115 @@
+/** What depends on a record, as the service counts it, in the dialog that deletes the record or erases its data. */
+import type { AsyncResult } from "effect/reactivity"
+import { countOf } from "../parts/Format.ts"
+import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+
+interface Total {
+  readonly total?: number
+  readonly total_is_capped?: boolean
+}
+
+/** Undefined while it is counted. */
+type Dependent = readonly [name: string, count: string | undefined]
+
+/** The query of a list whose rows are only counted. */
+const counted = { limit: 1, include_total: "true" } as const
+
+const countIn = <A,>(
+  asked: AsyncResult.AsyncResult<A, unknown>,
+  totalOf: (counted: A) => Total
+): string | undefined => {
+  const last = lastOf(asked)
+  if (last === undefined) return causeOf(asked) === undefined ? undefined : "could not be counted"
+  const { total = 0, total_is_capped = false } = totalOf(last)
+  return `${countOf(total)}${total_is_capped ? "+" : ""}`
+}
+
+const listed = (asked: AsyncResult.AsyncResult<Total, unknown>) => countIn(asked, (page) => page)
+
+interface DependentsProps {
+  readonly of: ReadonlyArray<Dependent>
+  /** What is said if there are some. */
+  readonly some: string
+}
+
+const Dependents = ({ of, some }: DependentsProps) => {
+  const isBusy = of.some(([, count]) => count === undefined)
+  const found = of.filter(([, count]) => count !== "0")
+  return (
+    <div className="consequences" role="status" aria-label="What depends on it" aria-busy={isBusy}>
+      {isBusy ? (
+        <p className="quiet">Counting what depends on it…</p>
+      ) : found.length === 0 ? (
+        <p className="quiet">Nothing depends on it.</p>
+      ) : (
+        <>
+          <dl>
+            {found.map(([name, count]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{count}</dd>
+              </div>
+            ))}
+          </dl>
+          <p>{some}</p>
+        </>
+      )}
+    </div>
+  )
+}
+
+const refused = "The service refuses to delete it while anything depends on it."
+
+interface Of {
+  readonly id: string
+}
+
+export const DependsOnProduct = ({ id }: Of) => {
+  const inProduct = { params: { id }, query: counted }
+  const of: ReadonlyArray<Dependent> = [
+    ["Policies", listed(useAsk("listPolicies", inProduct))],
+    ["Features", listed(useAsk("listFeatures", inProduct))],
+    ["Versions", listed(useAsk("listProductVersions", inProduct))],
+    ["Custom fields", listed(useAsk("listCustomFields", inProduct))],
+    ["Orders", listed(useAsk("listOrders", inProduct))],
+    ["Subscriptions", listed(useAsk("listSubscriptions", inProduct))],
+    ["Licenses", listed(useAsk("listLicenses", { query: { ...counted, product_id: id } }))]
+  ]
+  return <Dependents of={of} some={refused} />
+}
+
+export const DependsOnPolicy = ({ id }: Of) => {
+  const licenses = listed(useAsk("listLicenses", { query: { ...counted, policy_id: id } }))
+  return <Dependents of={[["Licenses", licenses]]} some={refused} />
+}
+
+interface OfCustomer extends Of {
+  /** Whether its data is to be erased, and not the customer deleted. */
+  readonly isErasure?: boolean
+}
+
+export const DependsOnCustomer = ({ id, isErasure = false }: OfCustomer) => {
+  const may = useMay()
+  const some = isErasure ? "They stay, without the name, the e-mail and the custom fields." : refused
+  return may("report:read") ? <AllOfCustomer id={id} some={some} /> : <LicensesOfCustomer id={id} some={some} />
+}
+
+interface CustomerProps extends Of {
+  readonly some: string
+}
+
+/** Orders and subscriptions have lists of one product only: the summary counts those of all. */
+const AllOfCustomer = ({ id, some }: CustomerProps) => {
+  const summary = useAsk("getCustomerSummary", { query: { customer_id: id } })
+  const of: ReadonlyArray<Dependent> = [
+    ["Licenses", countIn(summary, ({ licenses }) => licenses)],
+    ["Orders", countIn(summary, ({ orders }) => orders)],
+    ["Subscriptions", countIn(summary, ({ subscriptions }) => subscriptions)]
+  ]
+  return <Dependents of={of} some={some} />
+}
+
+const LicensesOfCustomer = ({ id, some }: CustomerProps) => {
+  const licenses = listed(useAsk("listLicenses", { query: { ...counted, customer_id: id } }))
+  return <Dependents of={[["Licenses", licenses]]} some={some} />
+}
