@@ -16,7 +16,10 @@ const minutesSeconds = 300
 const hourSeconds = 3_600
 
 /** By the same ages and shares as the health of all webhooks in all. */
-export const stateOf = ({ is_active }: WebhookEndpoint, health: WebhookEndpointHealth | undefined): string => {
+export const stateOf = (
+  { is_active }: Pick<WebhookEndpoint, "is_active">,
+  health: WebhookEndpointHealth | undefined
+): string => {
   if (!is_active) return "off"
   if (health === undefined) return "active"
   const age = health.oldest_pending_age_seconds ?? 0

@@ -5,6 +5,7 @@ import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
 import { licenseCount } from "../batch/LicenseName.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, sentenceOf, wordsOf } from "../parts/Format.ts"
+import { CustomerName, PolicyName, ProductName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Facts, Fault, Heading, Section, Status, Time } from "../parts/Show.tsx"
@@ -158,12 +159,20 @@ const factsOf = (job: BulkJob): ReadonlyArray<Fact> => [
   ...(job.ended_at === undefined ? [] : [["Ended", <Time key="ended" at={job.ended_at} />] as const])
 ]
 
+/** Records that the reader knows by name. */
+const names: Readonly<Record<string, (id: string) => ReactNode>> = {
+  customer_id: (id) => <CustomerName id={id} />,
+  product_id: (id) => <ProductName id={id} />,
+  policy_id: (id) => <PolicyName id={id} />
+}
+
 const isInstant = (name: string) => /_(at|before|after)$/.test(name)
 
 const Value = ({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode => {
   if (value === null) return "–"
   if (typeof value === "boolean") return value ? "yes" : "no"
   if (isInstant(name)) return <Time at={new Date(value as string | number).getTime()} />
+  if (Object.hasOwn(names, name)) return names[name]?.(String(value))
   if (name.endsWith("_id")) return <RecordLink field={name} id={String(value)} />
   return typeof value === "object" ? <code>{JSON.stringify(value)}</code> : wordsOf(String(value))
 }

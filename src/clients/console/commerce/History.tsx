@@ -2,7 +2,7 @@
 import type { Schema } from "effect"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
-import { instantOf, wordsOf } from "../parts/Format.ts"
+import { instantOf, sentenceOf, wordsOf } from "../parts/Format.ts"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { type Column, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -16,7 +16,7 @@ interface Props {
   readonly labels: Readonly<Record<string, string>>
 }
 
-const actors: Readonly<Record<string, string>> = { api_key: "API key", oidc_subject: "person", system: "the service" }
+const actors: Readonly<Record<string, string>> = { api_key: "API key", oidc_subject: "Person", system: "The service" }
 
 export const History = ({ id, kind, labels }: Props) => {
   const [cursor, setCursor] = useState<number>()
@@ -48,7 +48,7 @@ export const History = ({ id, kind, labels }: Props) => {
 }
 
 const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
-  { title: "What", show: ({ event_type }) => wordsOf(event_type) },
+  { title: "What", show: ({ event_type }) => sentenceOf(event_type) },
   { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
   {
     title: "Changes",
@@ -66,8 +66,8 @@ const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
     goes: "next",
     show: ({ actor_id, actor_name, actor_type }) => (
       <>
-        {actors[actor_type] ?? wordsOf(actor_type)}
-        <small title={actor_id}>{actor_name ?? actor_id}</small>
+        <span title={actor_id}>{actor_name ?? actors[actor_type] ?? sentenceOf(actor_type)}</span>
+        {actor_name !== undefined && <small>{actors[actor_type]}</small>}
       </>
     )
   }

@@ -4,6 +4,7 @@ import type { CustomFieldDefinition, CustomFieldValueType } from "../../../vendo
 import type { Product } from "../../../vendor/products/Product.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, choice, type FieldsOf, flag, lines, text } from "../parts/Fields.tsx"
+import { Menu } from "../parts/Menu.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
 import { change, changeBy, run, useAsk, useMay } from "../service/Hooks.ts"
@@ -107,7 +108,7 @@ export const CustomFields = ({ product: { id } }: { readonly product: Product })
 const Actions = ({ field }: { readonly field: CustomFieldDefinition }) => {
   const params = { id: field.product_id, field_id: field.id }
   return (
-    <div className="row end">
+    <Menu label={`Actions for ${field.name}`} quiet>
       <Action
         label="Edit"
         name={`Edit ${field.name}`}
@@ -124,6 +125,6 @@ const Actions = ({ field }: { readonly field: CustomFieldDefinition }) => {
         danger
         run={() => change("deleteCustomField", { params })}
       />
-    </div>
+    </Menu>
   )
 }

@@ -3,7 +3,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { useCallback } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
-import { wordsOf } from "../parts/Format.ts"
+import { sentenceOf, wordsOf } from "../parts/Format.ts"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Heading, Status, Time } from "../parts/Show.tsx"
 import { run, useMay } from "../service/Hooks.ts"
@@ -90,7 +90,7 @@ const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
   },
   { title: "By", show: ({ actor_type, source }) => (source === "system" ? "the service" : wordsOf(actor_type)) }
 ]
-const whatIsDone = ({ action }: Activity) => wordsOf(action)
+const whatIsDone = ({ action }: Activity) => sentenceOf(action)
 const activityFacts = (activity: Activity) => <ActivityDetails of={activity} />
 
 const Activities = ({ search }: Props) => {
@@ -131,7 +131,7 @@ const eventColumns: ReadonlyArray<FeedColumn<Event>> = [
   },
   { title: "By", show: ({ actor_type }) => (actor_type === "system" ? "the service" : wordsOf(actor_type)) }
 ]
-const whatHappened = ({ event_type }: Event) => wordsOf(event_type)
+const whatHappened = ({ event_type }: Event) => sentenceOf(event_type)
 const eventFacts = (event: Event) => <EventDetails of={event} />
 
 const Events = ({ search }: Props) => {

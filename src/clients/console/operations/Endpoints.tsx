@@ -1,7 +1,8 @@
 /** The health of webhook deliveries by endpoint. */
 
 import type { WebhookEndpointHealth, WebhookHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
-import { countOf, wordsOf } from "../parts/Format.ts"
+import { reasonOf, stateOf } from "../access/Health.tsx"
+import { countOf } from "../parts/Format.ts"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Facts, Status, Table, Time } from "../parts/Show.tsx"
 import { DocsLink } from "./Docs.tsx"
@@ -60,10 +61,8 @@ const disabled = {
 
 const EndpointState = ({ of }: { readonly of: WebhookEndpointHealth }) => (
   <>
-    <Status of={of.is_active ? "active" : "off"} />
+    <Status of={stateOf(of, of)} />
     {of.disabled_reason !== undefined && <small>{disabled[of.disabled_reason]}</small>}
-    {of.is_active && of.last_failure_reason !== undefined && (
-      <small>Last failure: {wordsOf(of.last_failure_reason)}</small>
-    )}
+    {of.is_active && of.last_failure_reason !== undefined && <small>{reasonOf(of.last_failure_reason)}</small>}
   </>
 )

@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router"
 import { errorCatalogue } from "../../../edge/documents/texts/ErrorCatalogue.ts"
 import type { OpsErrors } from "../../../insight/ops/Ops.ts"
-import { countOf, wordsOf } from "../parts/Format.ts"
+import { countOf, sentenceOf } from "../parts/Format.ts"
 import { Table, Time } from "../parts/Show.tsx"
 import { inWords } from "../service/Failures.ts"
 import { useMay } from "../service/Hooks.ts"
@@ -64,7 +64,7 @@ const RequestLink = ({ id }: { readonly id: string }) => {
 
 const CodeName = ({ code }: { readonly code: string }) => (
   <DocsLink page="errors" part={code.toLowerCase().replaceAll("_", "-")}>
-    {wordsOf(code.toLowerCase())}
+    {sentenceOf(code.toLowerCase())}
   </DocsLink>
 )
 

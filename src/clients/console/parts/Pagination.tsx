@@ -42,17 +42,18 @@ export const HistoryPagination = (props: {
   readonly cursor: number | undefined
   readonly next: number | undefined
   readonly onChange: (cursor: number | undefined) => void
-}) => (
-  <div className="row end">
-    {props.cursor !== undefined && (
-      <button type="button" onClick={() => props.onChange(undefined)}>
-        Newest
-      </button>
-    )}
-    {props.next !== undefined && (
-      <button type="button" onClick={() => props.onChange(props.next)}>
-        Earlier
-      </button>
-    )}
-  </div>
-)
+}) =>
+  props.cursor === undefined && props.next === undefined ? null : (
+    <div className="row end">
+      {props.cursor !== undefined && (
+        <button type="button" onClick={() => props.onChange(undefined)}>
+          Newest
+        </button>
+      )}
+      {props.next !== undefined && (
+        <button type="button" onClick={() => props.onChange(props.next)}>
+          Earlier
+        </button>
+      )}
+    </div>
+  )
