@@ -9,6 +9,7 @@ import { Database } from "../support/database/Database.ts"
 import { assertAnswered, assertRefused } from "../support/http/Http.ts"
 import { issue } from "../support/http/IssuedLicenses.ts"
 import { startServer, TestServer } from "../support/http/TestServer.ts"
+import { poll } from "../support/rules/Poll.ts"
 
 /** Two instances; a key created on the first, and a request with it to the second. */
 const twoNodes = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate.Type> = {}) {
@@ -28,7 +29,7 @@ const untilRefused = Effect.fnUntraced(function* (
   status: number,
   code: string
 ) {
-  const answer = yield* request.pipe(Effect.repeat({ until: (answer) => answer.status !== 200 }))
+  const answer = yield* poll(request, (answer) => answer.status !== 200)
   assertRefused(answer, status, code)
 })
 
@@ -63,9 +64,9 @@ layer(Database.layer, { timeout: 60_000 })("On another instance", (it) => {
     Effect.gen(function* () {
       const { request, first, params } = yield* twoNodes()
       yield* first.client["api-keys"].update({ params, payload: { is_active: false } })
-      yield* request.pipe(Effect.repeat({ until: ({ status }) => status === 401 }))
+      yield* poll(request, ({ status }) => status === 401)
       yield* first.client["api-keys"].update({ params, payload: { is_active: true } })
-      assertAnswered(yield* request.pipe(Effect.repeat({ until: ({ status }) => status === 200 })), 200)
+      assertAnswered(yield* poll(request, ({ status }) => status === 200), 200)
     }).pipe(Effect.scoped)
   )
 

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { code, idsIn, makeKey, makeLicense, makeProduct, tokenFor } from "../../support/http/ProductTokens.ts"
 import { startServer, TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const keys = "/api/v1/api-keys"
 
@@ -137,7 +138,7 @@ layer(TestServer.layer, { timeout: "1 minute" })("API keys for some products", (
       assertAnswered(yield* there(a.id), 200)
       assertRefused(yield* there(b.id), 404, "NOT_FOUND")
       yield* client["api-keys"].update({ params: { id: api_key.id }, payload: { product_ids: [b.id] } })
-      yield* Effect.repeat(there(b.id), { until: ({ status }) => status === 200 })
+      yield* poll(there(b.id), ({ status }) => status === 200)
       assertRefused(yield* there(a.id), 404, "NOT_FOUND")
     })
   )

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { assertAnswered, assertRefused, hold } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 layer(TestServer.layerWith({ requestsPerAddress: 2 }), { timeout: 60_000 })("A client", (it) => {
   it.effect("with too many requests in progress gets 503 for more, but for probes, until one has ended", () =>
@@ -17,7 +18,7 @@ layer(TestServer.layerWith({ requestsPerAddress: 2 }), { timeout: 60_000 })("A c
         )
       const first = yield* begun("helo")
       yield* begun("held")
-      const refused = send({ path: "/api/v1/products" }).pipe(Effect.repeat({ until: ({ status }) => status === 503 }))
+      const refused = poll(send({ path: "/api/v1/products" }), ({ status }) => status === 503)
       const answer = yield* refused
       assertRefused(answer, 503, "NOT_READY")
       assert.strictEqual(answer.headers["retry-after"], "1")
@@ -25,10 +26,7 @@ layer(TestServer.layerWith({ requestsPerAddress: 2 }), { timeout: 60_000 })("A c
       assertAnswered(yield* send({ path: "/readyz" }), 200)
       yield* first.write(body.replace("held", "helo").slice(5))
       assert.strictEqual((yield* first.answer).status, 201)
-      assertAnswered(
-        yield* send({ path: "/api/v1/products" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 })),
-        200
-      )
+      assertAnswered(yield* poll(send({ path: "/api/v1/products" }), ({ status }) => status === 200), 200)
     })
   )
 })
@@ -82,9 +80,7 @@ layer(TestServer.layer.pipe(Layer.fresh), { timeout: 60_000 })("The path of batc
       for (const path of ["/api/v1/licenses/batch", ...encoded]) yield* hold(port, post(path, adminToken, 1_000_000))
       const body = JSON.stringify({ licenses: [] }).padEnd(300_000)
       for (const path of ["/api/v1/licenses/batch", ...encoded]) {
-        const refused = send({ method: "POST", path, body }).pipe(
-          Effect.repeat({ until: ({ status }) => status === 503 })
-        )
+        const refused = poll(send({ method: "POST", path, body }), ({ status }) => status === 503)
         assertRefused(yield* refused, 503, "NOT_READY")
       }
       const product = { name: "P", code: "beside", metadata: { note: "n".repeat(15_000) } }

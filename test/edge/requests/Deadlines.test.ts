@@ -11,6 +11,7 @@ import { assertAnswered, assertRefused, hold, untilReady } from "../../support/h
 import { makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { day } from "../../support/rules/Licenses.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 // Long enough for a request to a database that answers, on a busy machine.
 const timeoutMillis = 3_000
@@ -73,7 +74,7 @@ layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the datab
       )
       // All but the group that was handed to the database.
       const { send } = yield* TestServer
-      yield* Effect.repeat(send({ path: "/health" }), { until: () => answered >= calls.length - 3 })
+      yield* poll(send({ path: "/health" }), () => answered >= calls.length - 3)
       yield* thaw
       isHanging = false
       const answers = yield* Fiber.join(running)
@@ -115,7 +116,7 @@ layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the datab
         assert.isBelow(Duration.toMillis(took), answeredMillisMax)
       }
       yield* thaw
-      yield* Effect.repeat(send({ path: "/readyz" }), { until: ({ status }) => status === 200 })
+      yield* poll(send({ path: "/readyz" }), ({ status }) => status === 200)
       const { items } = yield* client.products.list({ query: { limit: 200 } })
       assert.deepStrictEqual(
         items.filter(({ code }) => code.startsWith("given-up")),

@@ -7,6 +7,7 @@ import { Database, DatabaseProxy } from "../../support/database/Database.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { issue } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const records: Array<{ level: string; text: string; cause: string }> = []
 const capturing = Logger.layer([
@@ -139,13 +140,13 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(DatabaseProxy.layer)))("Wit
       assertAnswered(yield* server.send({ path: "/health" }), 200)
       assertAnswered(yield* server.send({ path: "/healthz" }), 200)
       const readiness = server.send({ path: "/readyz" })
-      const ready = yield* Effect.repeat(readiness, { until: ({ status }) => status === 503 })
+      const ready = yield* poll(readiness, ({ status }) => status === 503)
       assertRefused(ready, 503, "NOT_READY", "database, migrations, signing_key")
       assert.strictEqual(ready.headers["retry-after"], "1")
       assertRefused(yield* server.send({ path: "/api/v1/products" }), 503, "NOT_READY")
 
       yield* wire.reconnect
-      const back = Effect.repeat(readiness, { until: ({ status }) => status === 200 })
+      const back = poll(readiness, ({ status }) => status === 200)
       assertAnswered(yield* back, 200)
       assertAnswered(yield* server.send({ path: "/api/v1/products" }), 200)
     })
@@ -171,8 +172,7 @@ layer(TestServer.layer, { excludeTestServices: true })("While its database takes
         yield* admin.values("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [name])
       })
       yield* setReadOnly("on")
-      const until = (status: number) =>
-        send({ path: "/readyz" }).pipe(Effect.repeat({ until: (answer) => answer.status === status }))
+      const until = (status: number) => poll(send({ path: "/readyz" }), (answer) => answer.status === status)
       assertRefused(yield* until(503), 503, "NOT_READY", "database")
       const body = { name: "P", code: "read-only" }
       for (const answer of [yield* send({ method: "POST", path: "/api/v1/products", body }), yield* activate]) {

@@ -8,6 +8,7 @@ import { Database } from "../../support/database/Database.ts"
 import { replicatedDatabase } from "../../support/database/Replication.ts"
 import { assertAnswered } from "../../support/http/Http.ts"
 import { startService } from "../../support/processes/Processes.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const minutes = 240_000
 const clients = 4
@@ -49,13 +50,12 @@ layer(platform, { excludeTestServices: true, timeout: minutes })("A failover to 
           Array.from({ length: clients }, (_, client) => client),
           (client) => Effect.forkChild(consume(client))
         )
-        const reach = (count: number) =>
-          Effect.repeat(service.manage("GET", "/products"), { until: () => acknowledged.length >= count })
+        const reach = (count: number) => poll(service.manage("GET", "/products"), () => acknowledged.length >= count)
         yield* reach(acknowledgedMin)
 
         yield* primary.kill
         // The outage lasts until many requests were refused.
-        yield* Effect.repeat(service.manage("GET", "/products"), { until: () => refused.length >= refusedMin })
+        yield* poll(service.manage("GET", "/products"), () => refused.length >= refusedMin)
         yield* standby.promote
         const promotedAt = performance.now()
         const before = acknowledged.length

@@ -5,6 +5,7 @@ import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database } from "../../support/database/Database.ts"
 import type { Answer } from "../../support/http/Http.ts"
 import { startService } from "../../support/processes/Processes.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 /** Rounds in which the frozen node held an open transaction. */
 const heldRounds = 4
@@ -101,7 +102,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 240_000 })("A fro
             }
           }
           yield* freezing.signal("SIGCONT")
-          yield* Effect.repeat(rename(freezing, other.id), { until: ({ status }) => status === 200 })
+          yield* poll(rename(freezing, other.id), ({ status }) => status === 200)
         }
         yield* Fiber.interrupt(load)
         yield* working.stop

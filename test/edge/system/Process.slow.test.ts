@@ -4,6 +4,7 @@ import { Effect, Redacted } from "effect"
 import { Database } from "../../support/database/Database.ts"
 import { assertAnswered, assertRefused, hold, send } from "../../support/http/Http.ts"
 import { spawnProgram } from "../../support/processes/Processes.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 /** For several starts one after the other, beside others on a busy machine. */
 const minute = 60_000
@@ -47,8 +48,7 @@ const started = Effect.fnUntraced(function* (settings: Record<string, string>, .
 })
 
 /** The first response of the readiness probe that is not 200. */
-const untilStopping = (port: number) =>
-  send(port, { path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status !== 200 }))
+const untilStopping = (port: number) => poll(send(port, { path: "/readyz" }), ({ status }) => status !== 200)
 
 /** A port that another program listens on. */
 const occupied = Effect.acquireRelease(

@@ -5,6 +5,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { Database } from "../../support/database/Database.ts"
 import { hold } from "../../support/http/Http.ts"
 import { startService } from "../../support/processes/Processes.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 interface Asked {
   answered: number
@@ -100,7 +101,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 120_000 })("A pro
         // Then the service has read the first request, too.
         yield* manage("GET", "/products")
         const stopped = yield* Effect.forkChild(stop)
-        yield* Effect.repeat(isRefused(port), { until: (refused) => refused })
+        yield* poll(isRefused(port), (refused) => refused)
         yield* idle.write(request)
         const { status, text } = yield* idle.answer
         assert.strictEqual(status, 200)

@@ -9,12 +9,11 @@ import { KeyRing } from "../../../src/platform/signing/KeyRing.ts"
 import { Workers } from "../../../src/platform/workers/Workers.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 /** The readiness probe's first response with a status: what needs the database is checked twice a second. */
 const readiness = (status: number) =>
-  Effect.flatMap(TestServer, ({ send }) =>
-    Effect.repeat(send({ path: "/readyz" }), { until: (answer) => answer.status === status })
-  )
+  Effect.flatMap(TestServer, ({ send }) => poll(send({ path: "/readyz" }), (answer) => answer.status === status))
 
 layer(TestServer.layer)("Probes", (it) => {
   for (const path of ["/health", "/healthz"]) {
@@ -130,7 +129,7 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Workers.layer), Layer.provideMerg
       yield* worker.begun
       assertRefused(yield* send({ path: "/readyz" }), 503, "NOT_READY", "workers")
       worker.release()
-      yield* send({ path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 }))
+      yield* poll(send({ path: "/readyz" }), ({ status }) => status === 200)
       assert.include((yield* send({ path: "/metrics" })).text, 'licensing_worker_up{worker="doomed"} 1\n')
     })
   )

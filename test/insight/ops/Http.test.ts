@@ -5,6 +5,7 @@ import { Workers } from "../../../src/platform/workers/Workers.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { layerService } from "../../support/http/Webhooks.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 layer(TestServer.layer)("The operator's view over HTTP", (it) => {
   it.effect("returns the totals", () =>
@@ -103,7 +104,7 @@ layer(layerService())("The operator's view beside the workers", (it) => {
       assert.strictEqual((yield* client.ops.summary()).products, 0)
       yield* client.products.create({ payload: { name: "P", code: "p" } })
       yield* wake("counts")
-      yield* client.ops.summary().pipe(Effect.repeat({ until: ({ products }) => products === 1 }))
+      yield* poll(client.ops.summary(), ({ products }) => products === 1)
     })
   )
 })

@@ -4,6 +4,7 @@ import { Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { certificate, privateKey } from "../../support/http/Http.ts"
 import { mailSettingsOf, makeMailServer } from "../../support/http/MailServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 import { counts, key, layers, linkTo, makeNode, rows } from "./MailNode.ts"
 
 describe("A mail", () => {
@@ -78,7 +79,7 @@ describe("A mail", () => {
       yield* queue(linkTo("slow@example.com"), ...others.map((address) => linkTo(address)))
       const passing = yield* Effect.forkChild(pass)
       yield* Effect.replicateEffect(server.next, 10)
-      yield* Effect.repeat(rows, { until: ({ length }) => length === 1 })
+      yield* poll(rows, ({ length }) => length === 1)
       yield* TestClock.adjust("60 seconds")
       yield* Fiber.join(passing)
       assert.sameMembers(

@@ -19,6 +19,7 @@ import {
   untilDeliveries,
   untilSettled
 } from "../../support/http/Webhooks.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const report = Effect.flatMap(DeliveryHealth, ({ report }) => report)
 
@@ -119,7 +120,7 @@ layer(Subject([]))("Webhook health with abandoned deliveries", (it) => {
       goneReceiver.answer(() => ({ status: 410 }))
       yield* deliverOne(goneReceiver, goneEndpoint.webhook.id)
       yield* untilSettled(goodEndpoint.webhook.id)
-      yield* Effect.repeat(report, { until: ({ endpoints }) => endpoints.disabled === 1 })
+      yield* poll(report, ({ endpoints }) => endpoints.disabled === 1)
       const { per_endpoint, status, ...summary } = yield* report
       assert.strictEqual(status, "degraded")
       assert.deepInclude(summary, {

@@ -17,6 +17,7 @@ import {
   untilDeliveries,
   untilSettled
 } from "../../support/http/Webhooks.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
 const second = 1_000
@@ -203,7 +204,7 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
       yield* appendEvent()
       yield* runPass(receiver, webhook.id)
-      yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
+      yield* poll(isActive(webhook.id), (active) => !active)
       assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "gone"]])
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "exhausted")
       yield* appendEvent()
@@ -239,7 +240,7 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
       assert.isTrue(yield* isActive(webhook.id))
       assert.deepStrictEqual(yield* disabledEvents(webhook.id), [])
       yield* failing(1)
-      yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
+      yield* poll(isActive(webhook.id), (active) => !active)
       assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "exhausted"]])
       yield* (yield* Webhooks).update(webhook.id, { is_active: true })
       yield* failing(9)

@@ -7,6 +7,7 @@ import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database } from "../../support/database/Database.ts"
 import { awaitMetric, awaitPeers, makeRelay, metric, type Service, startNode } from "../../support/http/ClusterNodes.ts"
 import type { Answer } from "../../support/http/Http.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 /** A node decides by itself after 250 ms; the rest is for a busy machine. A command that no node decides takes ten seconds. */
 const answerMillisMax = 9_000
@@ -114,10 +115,8 @@ layer(Database.layerUrl, { excludeTestServices: true })("Owners of licenses", (i
       // They work together again.
       yield* awaitPeers(asker, 1)
       const before = yield* metric(asker, answered)
-      yield* Effect.repeat(consume(asker, license), { until: ({ status }) => status === 200 })
-      yield* Effect.repeat(Effect.andThen(consume(asker, license), metric(asker, answered)), {
-        until: (value) => value > before
-      })
+      yield* poll(consume(asker, license), ({ status }) => status === 200)
+      yield* poll(Effect.andThen(consume(asker, license), metric(asker, answered)), (value) => value > before)
     })
   )
 

@@ -8,6 +8,7 @@ import { Database, untilBlocked } from "../../support/database/Database.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 /** Several times what a commit waits for a license, and less than it waits for the counter. */
 const holdSeconds = 1.2
@@ -108,7 +109,7 @@ layer(TestServer.layer, { excludeTestServices: true, timeout: 120_000 })(
         const { send } = yield* TestServer
         const { license_key } = yield* makeMetered
         const readyz = send({ path: "/readyz" })
-        const until = (status: number) => Effect.repeat(readyz, { until: (answer) => answer.status === status })
+        const until = (status: number) => poll(readyz, (answer) => answer.status === status)
         yield* whileLocked([counter], () =>
           Effect.gen(function* () {
             assertAnswered(yield* readyz, 200)

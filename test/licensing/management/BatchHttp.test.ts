@@ -6,6 +6,7 @@ import { vi } from "vitest"
 import { holdLock, patientMillis, recordSetting } from "../../support/database/Database.ts"
 import { type Answer, assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const path = "/api/v1/licenses/batch"
 const expires_at = "2999-01-01T00:00:00Z"
@@ -74,7 +75,7 @@ layer(TestServer.layer, { timeout: 120_000 })("A batch", (it) => {
           AND stored.relation = 'idempotent_answers'::regclass AND stored.mode = 'RowExclusiveLock') AS stores
         FROM pg_locks waits JOIN pg_stat_activity activity USING (pid)
         WHERE NOT waits.granted AND activity.datname = current_database() AND activity.query LIKE '%UPDATE event_sequence%'`
-      const [found] = yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+      const [found] = yield* poll(waiting, (rows) => rows.length > 0)
       assert.deepStrictEqual(found, { stores: true })
       yield* release
       const first = yield* Fiber.join(posted)

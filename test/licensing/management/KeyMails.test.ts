@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { layerMailService, Receiver } from "../../support/http/MailServer.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 let made = 0
 
@@ -33,7 +34,7 @@ const mailsTo = Effect.fnUntraced(function* (address: string) {
   const sql = yield* SqlClient.SqlClient
   const { accepted } = yield* Receiver
   const waiting = Effect.map(sql`SELECT FROM mails`, ({ length }) => length)
-  yield* Effect.repeat(waiting, { until: (count) => count === 0 })
+  yield* poll(waiting, (count) => count === 0)
   return accepted.filter(({ to }) => to === address)
 })
 
@@ -119,7 +120,7 @@ layer(layerMailService, { excludeTestServices: true, timeout: 60_000 })("A licen
       const created = yield* post("/licenses", body, { "idempotency-key": `waits-${address}` })
       const { license_key } = (created.json as { data: { license_key: string } }).data
       const waiting = sql<{ attempts: number }>`SELECT attempts FROM mails`
-      yield* Effect.repeat(waiting, { until: ([mail]) => mail?.attempts === 1 })
+      yield* poll(waiting, ([mail]) => mail?.attempts === 1)
       const tables = yield* sql<{ name: string }>`
         SELECT format('%I', relname) AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`
       const shown = [(yield* send({ path: "/metrics" })).text, (yield* send({ path: "/api/v1/events" })).text]
@@ -171,7 +172,7 @@ layer(layerMailService, { excludeTestServices: true, timeout: 60_000 })("A licen
       assert.strictEqual(yield* waiting, 2)
       const erased = yield* post(`/customers/${customer.id}/erase`)
       assertAnswered(erased, 200)
-      yield* Effect.repeat(waiting, { until: (count) => count === 0 })
+      yield* poll(waiting, (count) => count === 0)
       receiver.reply(() => undefined)
       assert.deepStrictEqual(yield* mailsTo(address), [])
       assert.deepStrictEqual(yield* mailsTo(own), [])

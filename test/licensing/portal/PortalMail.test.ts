@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 import { browse, byMail, issue, linksTo, mailsTo } from "./Visitor.ts"
 
 layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
@@ -20,7 +21,7 @@ layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
       ]
       assert.deepStrictEqual([known.status, known.text], [unknown.status, unknown.text])
       assert.strictEqual(known.status, 204)
-      const sent = Effect.repeat(linksTo("anna@customer.example"), { until: ({ length }) => length > 0 })
+      const sent = poll(linksTo("anna@customer.example"), ({ length }) => length > 0)
       const [token] = yield* sent
       assert.lengthOf(yield* linksTo("nobody@customer.example"), 0)
       assert.strictEqual((yield* ask("/sign-in/link", { token: "A".repeat(43) })).json.error.code, "TOKEN_INVALID")
@@ -35,7 +36,7 @@ layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
       assert.strictEqual((yield* ask(`/licenses/${other.license.id}`)).status, 404)
       // Three links of an address at most.
       for (let request = 0; request < 5; request++) yield* ask("/links", { address: "ben@customer.example" })
-      const bens = yield* Effect.repeat(linksTo("ben@customer.example"), { until: ({ length }) => length === 3 })
+      const bens = yield* poll(linksTo("ben@customer.example"), ({ length }) => length === 3)
       // The link of another address ends the session of the first one.
       assert.strictEqual((yield* ask("/sign-in/link", { token: bens[1] })).status, 200)
       const bensOnly = yield* ask("/licenses")
@@ -81,7 +82,7 @@ layer(TestServer.layerWith(byMail))("A new key by mail", (it) => {
 
       // A session of the address goes on.
       yield* byLink.ask("/links", { address: "dan@customer.example" })
-      const [token] = yield* Effect.repeat(linksTo("dan@customer.example"), { until: ({ length }) => length > 0 })
+      const [token] = yield* poll(linksTo("dan@customer.example"), ({ length }) => length > 0)
       yield* byLink.ask("/sign-in/link", { token })
       assert.strictEqual((yield* byLink.ask(`/licenses/${other.license.id}/key`, {})).status, 204)
       assert.strictEqual((yield* byLink.ask("/licenses")).status, 200)
@@ -120,7 +121,7 @@ layer(TestServer.layerWith(byMail))("The erasure of a customer", (it) => {
       const tokenFor = Effect.fnUntraced(function* (address: string, count: number) {
         const { ask } = yield* browse()
         yield* ask("/links", { address })
-        return (yield* Effect.repeat(linksTo(address), { until: ({ length }) => length === count })).at(-1)!
+        return (yield* poll(linksTo(address), ({ length }) => length === count)).at(-1)!
       })
       const begin = Effect.fnUntraced(function* (token: string) {
         const { ask } = yield* browse()
@@ -132,7 +133,7 @@ layer(TestServer.layerWith(byMail))("The erasure of a customer", (it) => {
       const [unused, unusedByOthers] = [yield* tokenFor(erased, 2), yield* tokenFor(kept, 2)]
 
       const erasing = client.customers.erase({ params: { id: customer.id } })
-      yield* Effect.repeat(erasing, { until: ({ status }) => status === "erased" })
+      yield* poll(erasing, ({ status }) => status === "erased")
 
       assert.strictEqual((yield* own("/licenses")).json.error.code, "TOKEN_INVALID")
       assert.deepStrictEqual(yield* mailsTo("sign_in_link", erased), [])

@@ -8,6 +8,7 @@ import { contentTypes, RuntimePaths, runtimePaths } from "../../support/http/Fas
 import { assertAnswered, assertRefused, hold } from "../../support/http/Http.ts"
 import { issue, makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const machine = { fingerprint: "m" }
 
@@ -50,7 +51,7 @@ layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
       assert.strictEqual(seen[0]?.told[0]?.[2], "without-database")
       assert.deepStrictEqual(seen[0], seen[1])
       yield* wire.reconnect
-      yield* Effect.repeat(call("fast"), { until: ({ status }) => status === 200 })
+      yield* poll(call("fast"), ({ status }) => status === 200)
       assertAnswered(yield* call("fast"), 200)
     })
   )
@@ -90,9 +91,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too muc
       const held = yield* Effect.ensuring(
         Effect.gen(function* () {
           const held = yield* Effect.forEach(rows, (row) => hold(port, row), { concurrency: 40 })
-          const fast = yield* Effect.repeat(ask("fast", license_key, "validate", machine), {
-            until: ({ status }) => status === 503
-          })
+          const fast = yield* poll(ask("fast", license_key, "validate", machine), ({ status }) => status === 503)
           const faces = yield* Effect.forEach(
             runtimePaths,
             (way) =>

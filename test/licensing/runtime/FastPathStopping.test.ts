@@ -5,6 +5,7 @@ import { contentTypes, runtimePaths } from "../../support/http/FastPath.ts"
 import { assertAnswered, assertRefused, hold } from "../../support/http/Http.ts"
 import { issue } from "../../support/http/IssuedLicenses.ts"
 import { startServer, TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 layer(TestServer.layer, { timeout: 60_000 })("A service that stops", (it) => {
   for (const way of runtimePaths) {
@@ -29,7 +30,7 @@ layer(TestServer.layer, { timeout: 60_000 })("A service that stops", (it) => {
           Effect.as(false),
           Effect.catchDefect(() => Effect.succeed(true))
         )
-        yield* Effect.repeat(closed, { until: (isClosed) => isClosed })
+        yield* poll(closed, (isClosed) => isClosed)
         yield* begun.write(body.slice(5))
         assertRefused(yield* begun.answer, 401, "LICENSE_KEY_INVALID")
         yield* Fiber.join(stopped)

@@ -14,6 +14,7 @@ import { ApiKeys } from "../../../src/vendor/apiKeys/ApiKeys.ts"
 import { Database } from "../../support/database/Database.ts"
 import { assertAnswered } from "../../support/http/Http.ts"
 import { startServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const key = (byte: number) => Redacted.make(Buffer.alloc(32, byte).toString("base64"))
 const [oldKey, nextKey] = [key(1), key(2)]
@@ -212,7 +213,7 @@ layer(Database.layer)("A rotation of the master key", (it) => {
       yield* TestClock.adjust("1 second")
       const after = yield* idOf(yield* masterKeyOf(key(3)))
       for (const node of nodes) {
-        yield* idOf(node).pipe(Effect.repeat({ until: (id) => id === after }))
+        yield* poll(idOf(node), (id) => id === after)
       }
     }).pipe(Effect.scoped)
   )

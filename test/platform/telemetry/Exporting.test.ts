@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { layerTelemetry, TelemetryReceiver, warnings } from "../../support/http/TelemetryReceiver.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const Subject = (variables: Readonly<Record<string, string>> = {}) =>
   TestServer.layer.pipe(Layer.provide(layerTelemetry(variables)), Layer.provideMerge(TelemetryReceiver.layer))
@@ -110,7 +111,7 @@ layer(Subject(), { excludeTestServices: true })("A receiver that refuses everyth
           )
         )
       })
-      yield* Effect.repeat(failures, { until: (counts) => counts.every((count) => count >= 3) })
+      yield* poll(failures, (counts) => counts.every((count) => count >= 3))
       const first = warnings.filter(({ repeated }) => repeated === undefined)
       assert.deepStrictEqual(
         first.map(({ reason }) => reason),

@@ -5,6 +5,7 @@ import { issue, makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { layerTelemetry, type ReceivedSpan, TelemetryReceiver } from "../../support/http/TelemetryReceiver.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { layerService, makeReceiver } from "../../support/http/Webhooks.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const callerSpan = "00f067aa0ba902b7"
 let traces = 0
@@ -103,7 +104,7 @@ layer(Subject(), { excludeTestServices: true })("A sampled request", (it) => {
           name === "journal.commit" && ids.includes(traceId) && links.length > 1
         return spans.find(isShared)
       })
-      const commit = (yield* Effect.repeat(round, { until: (found) => found !== undefined }))!
+      const commit = (yield* poll(round, (found) => found !== undefined))!
       assert.strictEqual(commit.attributes["licensing.batch.size"], commit.links.length)
       for (const [index, link] of commit.links.entries()) {
         const isLinked = ({ spanId }: ReceivedSpan) => spanId === link.spanId

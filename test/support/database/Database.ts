@@ -7,6 +7,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { inject } from "vitest"
 import { openSession, Postgres } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { HoldLimit } from "../../../src/platform/postgres/driver/Transactions.ts"
+import { poll } from "../rules/Poll.ts"
 
 /**
  * On a busy machine a test's process may stand still for seconds, which the service takes for frozen after one. What tests that,
@@ -134,7 +135,7 @@ export const untilBlockedOn = Effect.fnUntraced(function* (condition: string) {
   const blocked = sql<{ pid: number }>`
     SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE datname = current_database() AND NOT granted AND ${sql.literal(condition)}`
-  const [first] = yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+  const [first] = yield* poll(blocked, (rows) => rows.length > 0)
   return first!.pid
 })
 

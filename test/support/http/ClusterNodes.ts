@@ -3,6 +3,7 @@ import { createServer, connect as dial, type Server, type Socket } from "node:ne
 import { Effect } from "effect"
 import { freePort } from "../processes/FreePort.ts"
 import { startService } from "../processes/Processes.ts"
+import { poll } from "../rules/Poll.ts"
 import { send } from "./Http.ts"
 
 export type Service = Effect.Success<ReturnType<typeof startService>>
@@ -35,7 +36,7 @@ export const metric = (service: Service, name: string): Effect.Effect<number> =>
 
 /** Asks again until the metric has the value. */
 export const awaitMetric = (service: Service, name: string, holds: (value: number) => boolean) =>
-  Effect.repeat(metric(service, name), { until: holds })
+  poll(metric(service, name), holds)
 
 /** Waits until the node can hand commands over to so many others. */
 export const awaitPeers = (service: Service, count: number) =>

@@ -4,6 +4,7 @@ import { connect } from "node:net"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { messageFault } from "../rules/PlainWords.ts"
+import { poll } from "../rules/Poll.ts"
 
 export interface Message {
   /** Default GET. */
@@ -161,8 +162,7 @@ const assertDetails = ({ error: { detail = "", details, message } }: Answer): vo
 }
 
 /** Repeats a request until the answer is not 503: documents are made at the first request, which a busy machine may not await. */
-export const untilReady = <E, R>(answer: Effect.Effect<Answer, E, R>) =>
-  Effect.repeat(answer, { until: ({ status }) => status !== 503 })
+export const untilReady = <E, R>(answer: Effect.Effect<Answer, E, R>) => poll(answer, ({ status }) => status !== 503)
 
 /** Checks that an answer is a success envelope with this status, and returns its data. */
 export const assertAnswered = (answer: Answer, status: number): unknown => {

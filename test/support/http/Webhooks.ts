@@ -18,6 +18,7 @@ import { MasterKey } from "../../../src/platform/signing/MasterKey.ts"
 import * as RehearsalClock from "../../../src/platform/telemetry/RehearsalClock.ts"
 import * as Workers from "../../../src/Workers.ts"
 import { Foundations } from "../database/Services.ts"
+import { poll } from "../rules/Poll.ts"
 import { TestServer } from "./TestServer.ts"
 
 /** A delivery as received. */
@@ -158,7 +159,7 @@ export const deliveriesOf = Effect.fnUntraced(function* (endpointId: string) {
 
 /** Waits until an endpoint's deliveries are as wanted: a node writes the result after its receiver has answered. */
 export const untilDeliveries = (endpointId: string, wanted: (rows: ReadonlyArray<DeliveryRow>) => boolean) =>
-  Effect.repeat(deliveriesOf(endpointId), { until: wanted })
+  poll(deliveriesOf(endpointId), wanted)
 
 /** Waits until no delivery of an endpoint is in progress. */
 export const untilSettled = (endpointId: string) =>

@@ -10,6 +10,7 @@ import { Postgres } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database } from "../../support/database/Database.ts"
 import { startServer } from "../../support/http/TestServer.ts"
 import { type LineResult, operatorSettings, runLine } from "../../support/processes/CommandLine.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 interface Report {
   readonly status: string
@@ -49,7 +50,7 @@ const untilPartitioned = Effect.gen(function* () {
   yield* Context.get(yield* Layer.build(Layer.provide(Partitions.layer, Settings.layerTest())), Partitions).pass
   // The server's own worker may be the one that does it.
   const ended = sql`SELECT FROM sequence_partitions WHERE name = 'event_log_from_1' AND end_sequence IS NOT NULL`
-  yield* Effect.repeat(ended, { until: (rows) => rows.length > 0 })
+  yield* poll(ended, (rows) => rows.length > 0)
 })
 
 /** Of the stored responses, which may be very many, doctor looks at the newest. */

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { operatorSettings, runLine } from "../../support/processes/CommandLine.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 layer(TestServer.layer, { timeout: 60_000 })("`licensing tokens`", (it) => {
   it.effect("lists what it created, without the token, and revokes it", () =>
@@ -48,7 +49,7 @@ layer(TestServer.layer, { timeout: 60_000 })("`licensing tokens`", (it) => {
       assert.strictEqual(unknown.code, 1)
 
       assert.strictEqual((yield* tokens("revoke", api_key.id)).out, `${api_key.id} revoked`)
-      yield* Effect.repeat(call, { until: ({ status }) => status !== 200 })
+      yield* poll(call, ({ status }) => status !== 200)
       assertRefused(yield* call, 401, "TOKEN_INVALID")
       assert.notInclude((yield* tokens("list")).out, api_key.id)
       assert.strictEqual((yield* runLine(settings, "tokens", "revoke", api_key.id)).code, 1)

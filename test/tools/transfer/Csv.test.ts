@@ -9,6 +9,7 @@ import type { ErasureBody } from "../../support/database/Erasures.ts"
 import { assertAnswered } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { operatorSettings, runLine } from "../../support/processes/CommandLine.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const parse = (...pieces: ReadonlyArray<string>) =>
   Stream.runCollect(csvRecords(Stream.fromIterable(pieces).pipe(Stream.rechunk(1)))).pipe(
@@ -140,7 +141,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
       )
       assert.include(early.faults[0]?.message, "is being erased")
 
-      yield* Effect.repeat(erase(), { until: ({ json }) => (json as ErasureBody).data.status === "erased" })
+      yield* poll(erase(), ({ json }) => (json as ErasureBody).data.status === "erased")
       for (const dry of [["--dry-run"], []]) {
         const done = yield* run(rows, ...dry)
         assert.deepStrictEqual([done.code, done.imported?.["license"], done.existed_already], [0, 2, 1])

@@ -9,6 +9,7 @@ import { Postgres } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database } from "../../support/database/Database.ts"
 import { assertAnswered } from "../../support/http/Http.ts"
 import { runCommand, spawnProgram, startService } from "../../support/processes/Processes.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const licenses = 6_000
 
@@ -54,7 +55,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 300_000 })("An im
           )
         )
         const { child } = spawnProgram(settings, ["import", "csv", file])
-        yield* Effect.repeat(counted, { until: ([found]) => found!.licenses > 500 })
+        yield* poll(counted, ([found]) => found!.licenses > 500)
         yield* Effect.callback<void>((resume) => {
           child.once("exit", () => resume(Effect.void))
           child.kill("SIGKILL")

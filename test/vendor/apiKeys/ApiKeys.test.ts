@@ -7,6 +7,7 @@ import { ApiKeyCreate, ApiKeyUpdate } from "../../../src/vendor/apiKeys/ApiKey.t
 import { ApiKeyCache } from "../../../src/vendor/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "../../../src/vendor/apiKeys/ApiKeys.ts"
 import { eventsOf, Foundations, recorded, refusalOf, walk } from "../../support/database/Services.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const Subject = ApiKeys.layer.pipe(Layer.provideMerge(ApiKeyCache.layer), Layer.provideMerge(Foundations))
 
@@ -167,9 +168,7 @@ for (const used of ["the first", "another"]) {
         const found = yield* cache.find(Tokens.hash((used === "another" ? other.token : token) as Tokens.ApiToken))
         yield* cache.used(Option.getOrThrow(found).id)
         yield* TestClock.adjust("30 seconds")
-        yield* Effect.repeat(sql`SELECT 1 AS found FROM api_keys WHERE last_used_at IS NOT NULL`, {
-          until: (rows) => rows.length === 1
-        })
+        yield* poll(sql`SELECT 1 AS found FROM api_keys WHERE last_used_at IS NOT NULL`, (rows) => rows.length === 1)
         const sealed = sql`SELECT id FROM api_keys WHERE token_sealed IS NOT NULL`
         // Its own use forgets it at once, that of another key at the next start.
         assert.lengthOf(yield* sealed, used === "another" ? 1 : 0)

@@ -7,6 +7,7 @@ import { ApiKeys } from "../../../src/vendor/apiKeys/ApiKeys.ts"
 import { holdLock, untilBlockedOn } from "../../support/database/Database.ts"
 import { Foundations } from "../../support/database/Services.ts"
 import { authorize, layerNode, layerOneNode, makeApiKey } from "../../support/http/Authentication.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 layer(layerOneNode)("Cached API keys", (it) => {
   it.effect("accepts a key that another node revoked, disabled or restricted for less than a second", () =>
@@ -103,7 +104,7 @@ layer(Foundations)("The last use of a key", (it) => {
       assert.isNull(yield* readLastUsed(used.id))
       const events = yield* sql`SELECT sequence FROM events`
       yield* TestClock.adjust("29 seconds")
-      yield* readLastUsed(used.id).pipe(Effect.repeat({ until: (at) => at === now + 1000 }))
+      yield* poll(readLastUsed(used.id), (at) => at === now + 1000)
       assert.isNull(yield* readLastUsed(unused.id))
       assert.strictEqual((yield* (yield* ApiKeys).get(used.id)).last_used_at, now + 1000)
       assert.lengthOf(yield* sql`SELECT sequence FROM events`, events.length)

@@ -8,6 +8,7 @@ import { LicenseLookups } from "../../../../src/licensing/lookups/LicenseLookups
 import { LicenseStore } from "../../../../src/licensing/lookups/LicenseStore.ts"
 import * as RehearsalClock from "../../../../src/platform/telemetry/RehearsalClock.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
+import { poll } from "../../../support/rules/Poll.ts"
 import { consoleLayer } from "./Browser.ts"
 
 const worker = Layer.effectDiscard(
@@ -23,7 +24,7 @@ export const bulkLayer = worker.pipe(Layer.provideMerge(consoleLayer))
 /** Awaits that a job has ended. */
 const ended = ({ id }: Pick<BulkJob, "id">) =>
   Effect.flatMap(TestServer, ({ client }) =>
-    Effect.repeat(client.bulkJobs.get({ params: { id } }), { until: ({ ended_at }) => ended_at !== undefined })
+    poll(client.bulkJobs.get({ params: { id } }), ({ ended_at }) => ended_at !== undefined)
   )
 
 /** Gives all licenses of a product, or of the service, what their policies have now. Revoked ones are refused. */

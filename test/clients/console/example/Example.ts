@@ -6,6 +6,7 @@ import * as Workers from "../../../../src/Workers.ts"
 import { Database } from "../../../support/database/Database.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { makeReceiver } from "../../../support/http/Webhooks.ts"
+import { poll } from "../../../support/rules/Poll.ts"
 import { Browser } from "../browser/Browser.ts"
 import { builtConsole } from "../browser/BuiltConsole.ts"
 import { applyPolicies } from "../browser/BulkWorker.ts"
@@ -71,7 +72,7 @@ export const makeExample = Effect.gen(function* () {
   yield* client.licenses.reinstate({ params: { id: license!.id } })
   yield* applyPolicies({})
   const health = client.ops.webhookHealth({})
-  yield* Effect.repeat(health, { until: ({ deliveries }) => deliveries.retrying > 0 && deliveries.delivered_24h > 1 })
+  yield* poll(health, ({ deliveries }) => deliveries.retrying > 0 && deliveries.delivered_24h > 1)
 })
 
 /** How many licenses are in each status. */

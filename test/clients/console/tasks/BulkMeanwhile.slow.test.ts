@@ -1,6 +1,7 @@
 /** Many licenses at once, while responses are lost, somebody stops a job, and sessions end. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { poll } from "../../../support/rules/Poll.ts"
 import { consoleLayer, withPerson } from "../browser/Browser.ts"
 import { forgive, prepare, refusal } from "../browser/Meanwhile.ts"
 import { adminKey } from "../browser/Refused.ts"
@@ -55,7 +56,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
           await person.isDone()
         })
         const jobs = client.bulkJobs.list({ query: { action: "revoke" } })
-        const { items } = yield* Effect.repeat(jobs, { until: ({ items }) => items[0]?.status === "canceled" })
+        const { items } = yield* poll(jobs, ({ items }) => items[0]?.status === "canceled")
         assert.deepStrictEqual(
           items.map(({ dry_run, filter }) => ({ dry_run, filter })),
           [{ dry_run: true, filter: {} }]

@@ -5,13 +5,14 @@ import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import { openConnection, Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
 import { Database, DatabaseProxy } from "../../../support/database/Database.ts"
+import { poll } from "../../../support/rules/Poll.ts"
 
 const isOne = Effect.map(
   SqlClient.SqlClient.use((sql) => sql<{ one: number }>`SELECT 1 AS one`),
   ([row]) => assert.strictEqual(row?.one, 1)
 )
 const succeeds = (effect: Effect.Effect<unknown, unknown, SqlClient.SqlClient>) =>
-  Effect.exit(effect).pipe(Effect.repeat({ until: Exit.isSuccess }))
+  poll(Effect.exit(effect), Exit.isSuccess)
 
 const wanting = (server: string, text: string) =>
   Redacted.make(`${text}${text.includes("?") ? "&" : "?"}target_session_attrs=${server}`)

@@ -5,6 +5,7 @@ import { int8 } from "../../../../src/platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
 import { HoldLimit, retryTransaction } from "../../../../src/platform/postgres/driver/Transactions.ts"
 import { Database } from "../../../support/database/Database.ts"
+import { poll } from "../../../support/rules/Poll.ts"
 
 const reasonOf = (error: SqlError.SqlError) => error.reason._tag
 
@@ -77,7 +78,7 @@ layer(Database.layer)("the database client", (it) => {
       const running = sql`SELECT FROM pg_stat_activity
         WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep(61)%' AND state = 'active'`
       const fiber = yield* Effect.forkChild(sql`SELECT pg_sleep(61)`)
-      yield* Effect.repeat(running, { until: (rows) => rows.length === 1 })
+      yield* poll(running, (rows) => rows.length === 1)
       yield* Fiber.interrupt(fiber)
       assert.deepStrictEqual(yield* running, [])
     })

@@ -8,6 +8,7 @@ import { Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
 import { EmbeddedPostgres } from "../../../../src/platform/postgres/embedded/EmbeddedPostgres.ts"
 import { run } from "../../../../src/platform/postgres/embedded/ServerProcess.ts"
 import { serverFolder } from "../../../support/database/DatabaseServer.ts"
+import { poll } from "../../../support/rules/Poll.ts"
 
 const settings = { fsync: "off" }
 
@@ -194,7 +195,7 @@ layer(Initialised.layer, { excludeTestServices: true, timeout: 60_000 })("A data
       const slow = yield* Effect.forkChild(Effect.flip(sql`SELECT pg_sleep(60)`))
       const inTransaction = yield* Effect.forkChild(Effect.flip(sql.withTransaction(sql`SELECT pg_sleep(60)`)))
       const sleeping = sql`SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active'`
-      yield* Effect.repeat(sleeping, { until: (rows) => rows.length === 2 })
+      yield* poll(sleeping, (rows) => rows.length === 2)
 
       process.kill(yield* postmaster(directory), "SIGINT")
       assert.strictEqual((yield* Fiber.join(slow)).reason._tag, "ConnectionError")

@@ -6,6 +6,7 @@ import { SqlClient } from "effect/sql"
 import { openSession, Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
 import { run } from "../../../../src/platform/postgres/migrations/Migrations.ts"
 import { Database } from "../../../support/database/Database.ts"
+import { poll } from "../../../support/rules/Poll.ts"
 
 type Files = Readonly<Record<string, string>>
 
@@ -43,10 +44,10 @@ const used = Effect.fnUntraced(function* (migration: Files = second, upgrade: Fi
 
 /** Waits until a statement of the database waits for a lock. */
 const awaitWaiting = (sql: SqlClient.SqlClient, mode: string) =>
-  Effect.repeat(
+  poll(
     sql`SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
       WHERE datname = current_database() AND NOT granted AND (mode = ${mode} OR locktype = ${mode})`,
-    { until: (rows) => rows.length > 0 }
+    (rows) => rows.length > 0
   )
 
 const schemaOf = (sql: SqlClient.SqlClient) => sql`

@@ -9,6 +9,7 @@ import { openSession, Postgres, type ServerSession } from "../../../../src/platf
 import { run } from "../../../../src/platform/postgres/migrations/Migrations.ts"
 import { executeAll } from "../../../../src/platform/postgres/migrations/Steps.ts"
 import { Database } from "../../../support/database/Database.ts"
+import { poll } from "../../../support/rules/Poll.ts"
 
 const folderOf = (name: string) => fileURLToPath(new URL(`../../../../schema/${name}`, import.meta.url))
 
@@ -199,9 +200,9 @@ layer(Layer.merge(NodeServices.layer, layerQuiet), { excludeTestServices: true, 
 
 /** The session that waits for a lock of the table. */
 const awaitWaiting = (sql: SqlClient.SqlClient, table: string) =>
-  Effect.repeat(
+  poll(
     sql<{ readonly pid: number }>`
       SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
       WHERE datname = current_database() AND NOT granted AND relation = to_regclass(${table})`,
-    { until: (rows) => rows.length > 0 }
+    (rows) => rows.length > 0
   ).pipe(Effect.map(([row]) => row!.pid))
