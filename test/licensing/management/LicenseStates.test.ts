@@ -10,7 +10,7 @@ import * as fc from "fast-check"
 import { renew } from "../../../src/licensing/changes/Renewal.ts"
 import { suspend } from "../../../src/licensing/rules/Lifecycle.ts"
 import { Database } from "../../support/database/Database.ts"
-import { fromNoon, makeSweeps, twoNodes } from "../../support/database/LicenseNodes.ts"
+import { fromNoon, leap, makeSweeps, twoNodes } from "../../support/database/LicenseNodes.ts"
 import { storeMany, storeRows } from "../../support/database/StoredLicenses.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
 import { day, noon, type Rows } from "../../support/rules/Licenses.ts"
@@ -54,7 +54,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("license s
         yield* sweeps[0].expiry
         yield* nodes[0].ask(first!.license, suspend, {})
         yield* nodes[1].ask(second!.license, renew, { extend_by_days: 30 })
-        yield* TestClock.adjust("20 days")
+        yield* leap(20 * day)
         yield* sweeps[1].expiry
         assert.deepStrictEqual(yield* differences, [])
         yield* sql`UPDATE licenses SET expires_at = NULL, status = 'active' WHERE id = ${third!.license}`

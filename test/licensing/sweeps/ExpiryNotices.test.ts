@@ -2,13 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { TestClock } from "effect/testing"
 import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import { renew } from "../../../src/licensing/changes/Renewal.ts"
 import { update } from "../../../src/licensing/changes/Update.ts"
 import { reinstate, suspend } from "../../../src/licensing/rules/Lifecycle.ts"
 import { Database } from "../../support/database/Database.ts"
-import { fromNoon, twoNodes } from "../../support/database/LicenseNodes.ts"
+import { fromNoon, leap, twoNodes } from "../../support/database/LicenseNodes.ts"
 import { eventCounts, stored, storeOne } from "../../support/database/StoredLicenses.ts"
 import { day, noon } from "../../support/rules/Licenses.ts"
 
@@ -32,7 +31,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         const noticesByTime: Array<ReadonlyArray<string>> = []
         const revisions = new Set<number>()
         for (const elapsed of [0, 3 * day - 1, 1, day, 3 * day - 1, 1, 2 * day, day - 1, 1, day]) {
-          yield* TestClock.adjust(elapsed)
+          yield* leap(elapsed)
           const passes = sweeps.map((node) => node.expiry)
           yield* Effect.all([...passes, ...passes], { concurrency: "unbounded" })
           noticesByTime.push(yield* notices(license.license))
@@ -53,7 +52,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         const late = yield* storeOne({ license: { expires_at: expiry } })
         const afterOutage = yield* storeOne({ license: { expires_at: noon + 5 * day } })
         const short = yield* storeOne({ license: { expires_at: noon + 11 * day, created_at: noon + 9 * day } })
-        yield* TestClock.adjust("9 days")
+        yield* leap(9 * day)
         yield* sweeps[0].expiry
         assert.deepStrictEqual(yield* notices(late.license), [of(7), of(3), of(1)])
         assert.deepStrictEqual(yield* notices(afterOutage.license), [])
@@ -75,12 +74,12 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         yield* remind("{8,30,9,365}")
         yield* pass
         yield* pass
-        yield* TestClock.adjust("31 days")
+        yield* leap(31 * day)
         yield* pass
         const fortieth = noon + 40 * day
         const given = [of(365, fortieth), of(30, fortieth), of(9, fortieth)]
         assert.deepStrictEqual(yield* notices(license.license), given)
-        yield* TestClock.adjust("1 day")
+        yield* leap(day)
         yield* remind("{20,8,7}")
         yield* pass
         yield* pass
@@ -92,7 +91,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         const renewed = noon + 52 * day
         assert.deepStrictEqual((yield* notices(license.license)).slice(4), [of(20, renewed)])
         yield* remind("{}")
-        yield* TestClock.adjust("19 days")
+        yield* leap(19 * day)
         yield* pass
         assert.lengthOf(yield* notices(license.license), 5)
       })
@@ -110,7 +109,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         const renewed = noon + 37 * day
         assert.deepStrictEqual(yield* notices(license.license), [of(7, noon + 7 * day)])
         yield* nodes[1].ask(license.license, suspend, undefined)
-        yield* TestClock.adjust("31 days")
+        yield* leap(31 * day)
         yield* sweeps[0].expiry
         assert.lengthOf(yield* notices(license.license), 1)
         yield* nodes[0].ask(license.license, reinstate, undefined)

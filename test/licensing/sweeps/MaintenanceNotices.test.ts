@@ -2,11 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { TestClock } from "effect/testing"
 import { renewMaintenance } from "../../../src/licensing/changes/MaintenanceRenewal.ts"
 import { revoke, suspend } from "../../../src/licensing/rules/Lifecycle.ts"
 import { Database } from "../../support/database/Database.ts"
-import { fromNoon, twoNodes } from "../../support/database/LicenseNodes.ts"
+import { fromNoon, leap, twoNodes } from "../../support/database/LicenseNodes.ts"
 import { storeOne } from "../../support/database/StoredLicenses.ts"
 import { day, noon } from "../../support/rules/Licenses.ts"
 
@@ -36,7 +35,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
           )
         const passes = sweeps.map((node) => node.expiry)
         const passAfter = Effect.fnUntraced(function* (days: number) {
-          yield* TestClock.adjust(days * day)
+          yield* leap(days * day)
           yield* Effect.all([...passes, ...passes], { concurrency: "unbounded" })
           return yield* toldOf(license)
         })

@@ -1,5 +1,5 @@
 /** Nodes of the service as far as license actors and sweeps go: each has its own caches and journal, all share one database. */
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { type Actor, CurrentActor } from "../../../src/access/CurrentActor.ts"
 import { EventLog } from "../../../src/ledger/events/EventLog.ts"
@@ -54,6 +54,35 @@ export const twoNodes = Effect.gen(function* () {
   return { nodes: [yield* makeNode, yield* makeNode], sweeps: [yield* makeSweeps, yield* makeSweeps] } as const
 })
 
+interface LeapingClock extends TestClock.TestClock {
+  readonly leap: (millis: number) => void
+}
+
+const layerLeaping = Layer.effect(
+  Clock.Clock,
+  TestClock.testClockWith((clock) =>
+    Effect.sync((): LeapingClock => {
+      let aheadMillis = 0
+      const millis = () => clock.currentTimeMillisUnsafe() + aheadMillis
+      const nanos = () => clock.currentTimeNanosUnsafe() + BigInt(aheadMillis) * 1_000_000n
+      return {
+        ...clock,
+        currentTimeMillisUnsafe: millis,
+        currentTimeMillis: Effect.sync(millis),
+        currentTimeNanosUnsafe: nanos,
+        currentTimeNanos: Effect.sync(nanos),
+        leap: (by) => {
+          aheadMillis += by
+        }
+      }
+    })
+  )
+)
+
+/** Moves the time of day of `fromNoon` ahead, and wakes nothing: a node wakes each ten seconds, a million times in these tests. */
+export const leap = (millis: number) =>
+  TestClock.testClockWith((clock) => Effect.sync(() => (clock as LeapingClock).leap(millis)))
+
 /** Runs a test that begins at noon, on a separate clock: setting the shared one would age its connections by decades. */
 export const fromNoon = <A, E, R>(test: Effect.Effect<A, E, R>) =>
-  TestClock.setTime(noon).pipe(Effect.andThen(test), Effect.provide(TestClock.layer()))
+  TestClock.setTime(noon).pipe(Effect.andThen(test), Effect.provide(layerLeaping), Effect.provide(TestClock.layer()))
