@@ -133,22 +133,17 @@ const weather = Effect.fnUntraced(function* (seed: number) {
   assert.lengthOf(keys.get(`${name}@example.com`) ?? [], delivered.length, about)
 })
 
-/** Seeds of one test. */
-const block = 10
-/** `STRIPE_STORMS=200` plays more. */
-const storms = Number(process.env["STRIPE_STORMS"] ?? 40)
+/** Of the first 200 storms as few as have every event, status, refund and dispute, and every outcome, of them all. */
+const chosen = [2, 5, 15, 25, 28, 31, 33, 55, 57, 73, 96, 97, 122, 133, 192]
+/** `STRIPE_STORMS=200` plays the first 200. */
+const storms = Number(process.env["STRIPE_STORMS"] ?? 0)
+const seeds = storms === 0 ? chosen : Array.from({ length: storms }, (_, index) => index + 1)
 
 layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer), Layer.provide(layerSilent)), {
   excludeTestServices: true,
   timeout: 900_000
 })("The Stripe guide's program", (it) => {
-  for (let first = 1; first <= storms; first += block) {
-    it.effect(`has in the end what Stripe has, after storms ${first} to ${first + block - 1}`, () =>
-      Effect.gen(function* () {
-        for (let seed = first; seed < first + block; seed++) yield* weather(seed)
-      })
-    )
-  }
+  it.effect("has in the end what Stripe has, after each storm", () => Effect.forEach(seeds, weather))
 
   it.effect("sends a key that works", () =>
     Effect.gen(function* () {
