@@ -34,7 +34,6 @@ it.live(
             const { said } = yield* running(folder, "npm start", settings, sign)
             token ||= /Admin token, shown until it is used: (\S+)/.exec(said.text)?.[1] ?? ""
             assert.match(execute(folder, script(token)), /^genuine: a response of the kind entitlement$/m)
-            assert.match(execute(folder, script(token)), /^genuine: a response of the kind entitlement$/m)
           })
         )
       }
