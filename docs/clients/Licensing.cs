@@ -460,7 +460,8 @@ namespace Licensing
     /// </summary>
     internal sealed class Json
     {
-        private const int DepthMax = 64;
+        /// <summary>Levels of objects and arrays, the outermost included.</summary>
+        private const int DepthMax = 32;
         private readonly string text;
         private int at;
 
@@ -495,6 +496,7 @@ namespace Licensing
 
         private Dictionary<string, Member> ReadMembers(int depth)
         {
+            if (depth >= DepthMax) throw new FormatException("nested too deep");
             var found = new Dictionary<string, Member>(StringComparer.Ordinal);
             Expect('{');
             Space();
@@ -519,7 +521,6 @@ namespace Licensing
 
         private object ReadValue(int depth)
         {
-            if (depth > DepthMax) throw new FormatException("nested too deep");
             switch (Peek())
             {
             case '{': return ReadMembers(depth).ToDictionary(member => member.Key, member => member.Value.Value);
@@ -531,6 +532,7 @@ namespace Licensing
 
         private List<object> ReadArray(int depth)
         {
+            if (depth >= DepthMax) throw new FormatException("nested too deep");
             var items = new List<object>();
             Expect('[');
             Space();

@@ -417,7 +417,8 @@ public final class Licensing {
    * keeps the text of each member of the outermost object, because the signature covers the text as received.
    */
   static final class Json {
-    static final int DEPTH_MAX = 64;
+    /** Levels of objects and arrays, the outermost included. */
+    static final int DEPTH_MAX = 32;
 
     static final class Malformed extends Exception {
       Malformed(String message) {
@@ -461,6 +462,7 @@ public final class Licensing {
     }
 
     private void readMembers(int depth, Map<String, Member> found) throws Malformed {
+      if (depth >= DEPTH_MAX) throw new Malformed("nested too deep");
       expect('{');
       space();
       if (next('}')) return;
@@ -482,7 +484,6 @@ public final class Licensing {
     }
 
     private Object value(int depth) throws Malformed {
-      if (depth > DEPTH_MAX) throw new Malformed("nested too deep");
       char first = at < text.length() ? text.charAt(at) : 0;
       switch (first) {
         case '{' -> {
@@ -505,6 +506,7 @@ public final class Licensing {
     }
 
     private List<Object> array(int depth) throws Malformed {
+      if (depth >= DEPTH_MAX) throw new Malformed("nested too deep");
       List<Object> items = new ArrayList<>();
       expect('[');
       space();

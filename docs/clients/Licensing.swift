@@ -447,7 +447,8 @@ struct JSONReader {
     let bytes: ArraySlice<UInt8>
   }
 
-  private static let depthMax = 64
+  /// Levels of objects and arrays, the outermost included.
+  private static let depthMax = 32
   private let body: [UInt8]
   private var at = 0
 
@@ -467,6 +468,7 @@ struct JSONReader {
   }
 
   private mutating func members(depth: Int) throws -> [String: Member] {
+    guard depth < JSONReader.depthMax else { throw Malformed("nested too deep") }
     var found: [String: Member] = [:]
     try expect("{")
     space()
@@ -490,7 +492,6 @@ struct JSONReader {
   }
 
   private mutating func value(depth: Int) throws -> JSON {
-    guard depth <= JSONReader.depthMax else { throw Malformed("nested too deep") }
     switch peek {
     case UInt8(ascii: "{"): return .object(try members(depth: depth).mapValues(\.value))
     case UInt8(ascii: "["): return .array(try elements(depth: depth))
@@ -500,6 +501,7 @@ struct JSONReader {
   }
 
   private mutating func elements(depth: Int) throws -> [JSON] {
+    guard depth < JSONReader.depthMax else { throw Malformed("nested too deep") }
     var items: [JSON] = []
     try expect("[")
     space()

@@ -87,17 +87,17 @@ class JsonReader {
   }
 
  private:
-  static constexpr int depth_max = 64;
+  static constexpr int depth_max = 32;  // levels of objects and arrays, the outermost included
   std::string_view body;
   std::size_t at = 0;
 
   explicit JsonReader(std::string_view body) : body(body) {}
 
   Json value(int depth) {
-    if (depth > depth_max) throw Malformed("nested too deep");
     Json found;
     found.start = at;
     char first = at < body.size() ? body[at] : '\0';
+    if (depth >= depth_max && (first == '{' || first == '[')) throw Malformed("nested too deep");
     if (first == '{') members(depth, found);
     else if (first == '[') elements(depth, found);
     else if (first == '"') {

@@ -33,6 +33,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 BODY_BYTES_MAX = 1024 * 1024
+DEPTH_MAX = 32
+"""Levels of objects and arrays, the outermost included."""
 CLOCK_SKEW_SECONDS_MAX = 300
 WEBHOOK_TOLERANCE_SECONDS = 300
 
@@ -316,6 +318,7 @@ def members(body: bytes) -> dict[str, tuple[bytes, object]]:
     if len(body) > BODY_BYTES_MAX:
         raise ValueError("the body is too large")
     text = body.decode()  # refuses what is not UTF-8
+    _check_depth(text)
     found: dict[str, tuple[bytes, object]] = {}
     at = _after(text, 0, "{")
     while text[at : at + 1] != "}":
@@ -334,6 +337,18 @@ def members(body: bytes) -> dict[str, tuple[bytes, object]]:
     if _space.match(text, at + 1).end() != len(text):
         raise ValueError("something follows the object")
     return found
+
+
+_texts_and_brackets = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for found in _texts_and_brackets.finditer(text):
+        first = found[0][0]
+        depth += (first in "[{") - (first in "]}")
+        if depth > DEPTH_MAX:
+            raise ValueError("nested too deep")
 
 
 def _after(text: str, at: int, character: str) -> int:

@@ -100,6 +100,7 @@ const notOneObject = unsigned(
       ["[", 100_000]
     ]
   ],
+  ["33 levels", withMeta(`${"[".repeat(32)}${"]".repeat(32)}`)],
   [
     "a hundred thousand nested arrays",
     [
@@ -273,7 +274,7 @@ const harmless: ReadonlyArray<Hostile> = [
   { name: "data in a text", input: withMeta(JSON.stringify(`"data":${forgedBytes},"`)) },
   { name: "all escapes", input: withMeta('"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83d\\ude00"') },
   { name: "all kinds of numbers", input: withMeta("[0,-0,1.5,-2.25e-10,1E+30,9007199254740991]") },
-  { name: "thirty nested arrays", input: withMeta(`${"[".repeat(30)}${"]".repeat(30)}`) },
+  { name: "32 levels", input: withMeta(`${"[".repeat(31)}${"]".repeat(31)}`) },
   {
     name: "members the application does not know",
     input: data({ ...entitlement, "ž 🗝": ["\u{1f600}", null, { a: 1e-7 }] })

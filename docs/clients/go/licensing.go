@@ -45,6 +45,7 @@ import (
 
 const (
 	bodyBytesMax     = 1 << 20
+	depthMax         = 32 // levels of objects and arrays, the outermost included
 	clockSkewMax     = 5 * time.Minute
 	webhookTolerance = 300
 )
@@ -456,6 +457,9 @@ func members(body []byte) (map[string]json.RawMessage, error) {
 	if len(body) > bodyBytesMax || !utf8.Valid(body) {
 		return nil, errors.New("too large, or not UTF-8")
 	}
+	if depthOf(body) > depthMax {
+		return nil, errors.New("nested too deep")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
 		return nil, errors.New("not an object")
@@ -483,6 +487,25 @@ func members(body []byte) (map[string]json.RawMessage, error) {
 		return nil, errors.New("something follows the object")
 	}
 	return found, nil
+}
+
+// depthOf counts the levels of objects and arrays of a JSON text.
+func depthOf(body []byte) int {
+	depth, deepest, isText := 0, 0, false
+	for at := 0; at < len(body); at++ {
+		switch char := body[at]; {
+		case char == '"':
+			isText = !isText
+		case isText && char == '\\':
+			at++
+		case !isText && (char == '{' || char == '['):
+			depth++
+			deepest = max(deepest, depth)
+		case !isText && (char == '}' || char == ']'):
+			depth--
+		}
+	}
+	return deepest
 }
 
 // text is the text that a JSON value is, empty for any other value.

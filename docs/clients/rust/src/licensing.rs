@@ -516,7 +516,8 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-const DEPTH_MAX: usize = 64;
+/// Levels of objects and arrays, the outermost included.
+const DEPTH_MAX: usize = 32;
 
 /// The members of the object that is the whole text, and where each value stands in it: the signature covers the bytes
 /// as received. A strict reader: a name that is there twice and deep nesting are malformed.
@@ -543,6 +544,9 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn members(&mut self, depth: usize) -> Result<BTreeMap<String, (Json, (usize, usize))>, Malformed> {
         let mut found = BTreeMap::new();
+        if depth >= DEPTH_MAX {
+            return Err("nested too deep");
+        }
         self.expect(b'{')?;
         self.space();
         if self.next(b'}') {
@@ -569,9 +573,6 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Json, Malformed> {
-        if depth > DEPTH_MAX {
-            return Err("nested too deep");
-        }
         match self.peek() {
             b'{' => {
                 let members = self.members(depth)?;
@@ -593,6 +594,9 @@ impl Reader<'_> {
 
     fn array(&mut self, depth: usize) -> Result<Json, Malformed> {
         let mut items = Vec::new();
+        if depth >= DEPTH_MAX {
+            return Err("nested too deep");
+        }
         self.expect(b'[')?;
         self.space();
         if self.next(b']') {
