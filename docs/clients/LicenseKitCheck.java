@@ -293,8 +293,24 @@ final class LicenseKitCheck {
     say("deactivate", kit.deactivate());
     say("checkout", kit.checkout(null, null));
     kit.start();
-    kit.close();
     LicenseKit last = new LicenseKit(new LicenseKit.Options(url, arguments[4], keys, binding, store));
+    // After a start with a seat, a heartbeat is due at once.
+    last.start();
+    List<Thread> threads = new ArrayList<>();
+    for (int count = 0; count < 4; count++) {
+      threads.add(new Thread(() -> {
+        for (int time = 0; time < 3; time++) {
+          last.check();
+          last.features();
+        }
+      }));
+    }
+    threads.forEach(Thread::start);
+    for (Thread thread : threads) thread.join();
+    last.close();
+    kit.close();
+    System.out.println("threads: " + Machine.lower(last.verdict().decision()) + " " + last.verdict().reason() + ", "
+        + last.feature("export").get("remaining"));
     say("checkin", last.checkin());
     System.exit(0);
   }

@@ -428,8 +428,23 @@ static int live(char** arguments) {
   say("deactivate", kit.deactivate());
   say("checkout", kit.checkout());
   kit.start();
+  LicenseKit last(options(url, store));
+  // After a start with a seat, a heartbeat is due at once.
+  last.start();
+  std::vector<std::thread> threads;
+  for (int count = 0; count < 4; count++) {
+    threads.emplace_back([&last] {
+      for (int time = 0; time < 3; time++) {
+        last.check();
+        last.features();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  last.stop();
   kit.stop();
-  say("checkin", LicenseKit(options(url, store)).checkin());
+  std::cout << "threads: " << last.verdict().words() << ", " << *last.feature("export")->remaining << "\n";
+  say("checkin", last.checkin());
   return 0;
 }
 

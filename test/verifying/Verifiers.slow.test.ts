@@ -180,6 +180,7 @@ const livedWords = [
   ...hostileWords,
   "deactivate: granted, ask NOT_ACTIVATED",
   "checkout: granted, run LICENSED",
+  "threads: run LICENSED, 8",
   "checkin: granted, ask NOT_ACTIVATED"
 ]
 

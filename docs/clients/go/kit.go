@@ -252,11 +252,12 @@ func Open(options Options) (*Kit, error) {
 		planned:       make(chan struct{}, 1),
 	}
 	kit.load()
-	kit.told = kit.verdict().words()
+	kit.told = kit.verdict().String()
 	return kit, nil
 }
 
-func (v Verdict) words() string { return string(v.Decision) + " " + v.Reason }
+// String is the decision and the reason.
+func (v Verdict) String() string { return string(v.Decision) + " " + v.Reason }
 
 // Verdict is what the application should do now.
 func (k *Kit) Verdict() Verdict {
@@ -466,8 +467,8 @@ func (k *Kit) alone(ask func() Outcome) Outcome {
 	// Outside of the locks: the application may use the kit in its callback.
 	k.state.Lock()
 	verdict := k.verdict()
-	isNew := verdict.words() != k.told
-	k.told = verdict.words()
+	isNew := verdict.String() != k.told
+	k.told = verdict.String()
 	k.state.Unlock()
 	if isNew && k.options.OnVerdict != nil {
 		k.options.OnVerdict(verdict)

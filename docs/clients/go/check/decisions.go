@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -348,6 +349,24 @@ func live(arguments []string) {
 	say("deactivate", kit.Deactivate(ctx))
 	say("checkout", kit.Checkout(ctx, "", time.Time{}))
 	kit.Start()
+	last := opened(url, store, 0)
+	// After a start with a seat, a heartbeat is due at once.
+	last.Start()
+	var group sync.WaitGroup
+	for range 4 {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for range 3 {
+				last.Check(ctx)
+				last.Features()
+			}
+		}()
+	}
+	group.Wait()
+	last.Shutdown()
 	kit.Shutdown()
-	say("checkin", opened(url, store, 0).Checkin(ctx))
+	feature, _ = last.Feature("export")
+	fmt.Printf("threads: %s, %d\n", last.Verdict(), *feature.Remaining)
+	say("checkin", last.Checkin(ctx))
 }
