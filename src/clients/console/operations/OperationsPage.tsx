@@ -37,28 +37,6 @@ export const OperationsPage = () => {
     <>
       <Heading title="Operations" />
       <Readiness />
-      <Section id="node" title="This node">
-        <p className="quiet">The node that responds; behind a balancer it may be another one each time.</p>
-        <Loaded of={errors}>
-          {({ since }) => (
-            <Facts
-              of={[
-                ["Version of this console", version],
-                ["Runs since", <Time key="since" at={since} />],
-                ...nodeFacts(metrics)
-              ]}
-            />
-          )}
-        </Loaded>
-        {metrics.isFailed && (
-          <p role="status" className="failed">
-            Its metrics could not be read, and are read again in a few seconds.
-          </p>
-        )}
-        {metrics.isClosed && (
-          <p className="quiet">Its metrics need a token of their own: rates are in your monitoring.</p>
-        )}
-      </Section>
       <Section id="errors" title="Errors of this node">
         <Loaded of={errors}>{(errors) => <Errors of={errors} />}</Loaded>
       </Section>
@@ -86,6 +64,29 @@ export const OperationsPage = () => {
             />
           )}
         </Loaded>
+      </Section>
+      {/* Its rates come later than all else, and move nothing here. */}
+      <Section id="node" title="This node">
+        <p className="quiet">The node that responds; behind a balancer it may be another one each time.</p>
+        <Loaded of={errors}>
+          {({ since }) => (
+            <Facts
+              of={[
+                ["Version of this console", version],
+                ["Runs since", <Time key="since" at={since} />],
+                ...nodeFacts(metrics)
+              ]}
+            />
+          )}
+        </Loaded>
+        {metrics.isFailed && (
+          <p role="status" className="failed">
+            Its metrics could not be read, and are read again in a few seconds.
+          </p>
+        )}
+        {metrics.isClosed && (
+          <p className="quiet">Its metrics need a token of their own: rates are in your monitoring.</p>
+        )}
       </Section>
     </>
   )
