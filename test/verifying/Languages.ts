@@ -67,7 +67,6 @@ const java = (folder: string): Language => ({
   builds: [
     [
       "javac",
-      "-J-XX:TieredStopAtLevel=1",
       "-Xlint:all,-serial",
       "-Werror",
       "-d",
@@ -75,8 +74,7 @@ const java = (folder: string): Language => ({
       ...["Licensing", "LicenseKit", "LicenseKitCheck"].map((name) => `${home}/${name}.java`)
     ]
   ],
-  // Programs of a second: the optimizing compiler would take longer than it saves.
-  run: ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", `${folder}/java`, "LicenseKitCheck"],
+  run: ["java", "-cp", `${folder}/java`, "LicenseKitCheck"],
   hasKit: true
 })
 

@@ -22,7 +22,12 @@ const minutes = 4 * 60_000
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-const environment = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", CARGO_NET_OFFLINE: "true" }
+const environment = {
+  ...process.env,
+  ...{ GOPROXY: "off", GOTOOLCHAIN: "local", CARGO_NET_OFFLINE: "true" },
+  // For programs of a second the optimizing compiler takes longer than it saves.
+  JAVA_TOOL_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+}
 
 const run = ([program, ...args]: Command) =>
   Effect.callback<{ readonly code: number; readonly out: string; readonly error: string }>((resume) => {
