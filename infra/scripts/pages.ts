@@ -8,6 +8,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { sections } from "./pages/Contents.ts"
 import { stage } from "./pages/Stage.ts"
 import { installTools } from "./tools.ts"
 
@@ -21,7 +22,7 @@ if (!/^\/([\w.-]+\/)*$/.test(base)) throw new Error("--base must begin and end w
 
 const { groups, pages } = stage(root, staged, base)
 // The configuration of the site's tool reads it.
-const PAGES = JSON.stringify({ base, out, staged, groups: groups.map(({ name }) => name), pages })
+const PAGES = JSON.stringify({ base, out, staged, sections, groups, pages })
 const vitepress = join(installTools("pages"), "vitepress")
 execFileSync(vitepress, ["build", "infra/pages", "--base", base, "--outDir", out], {
   cwd: root,
@@ -42,9 +43,11 @@ for (const name of readdirSync(out, { recursive: true, encoding: "utf8" })) {
   })
   writeFileSync(join(out, name), moved)
 }
-const listed = pages.filter(({ section }) => section !== "For maintainers")
+const listed = pages
+  .filter(({ section }) => section !== "For maintainers")
+  .toSorted((one, other) => sections.indexOf(one.section) - sections.indexOf(other.section))
 writeFileSync(
   join(out, "pages.json"),
-  JSON.stringify(listed.map(({ description, path, title }) => ({ path, title, description })))
+  JSON.stringify(listed.map(({ description, path, section, title }) => ({ path, title, description, section })))
 )
 rmSync(staged, { recursive: true, force: true })

@@ -111,7 +111,7 @@ describe("The files in infra", () => {
     const patterns = read("infra/Dockerfile.dockerignore").match(/^!.+$/gm) ?? []
     const allowed = patterns.map((line) => line.slice(1)).filter((name) => name !== "*.md")
     const texts = pagesOf(root)
-    const pages = new Map(texts.map(({ path, source }) => [source, path]))
+    const pages = new Map(texts.map((page) => [page.source, page]))
     for (const { path, source } of texts) {
       const { files } = withSiteLinks(read(source), { source, path, root, base: "/docs/", pages })
       for (const file of [source, ...files]) {

@@ -1,27 +1,31 @@
 /** The configuration of VitePress. `npm run docs` (infra/scripts/pages.ts) sets what it builds. */
+import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitepress"
 
 interface Built {
   readonly base: string
   readonly out: string
   readonly staged: string
-  readonly groups: ReadonlyArray<string>
+  /** In the order of the sidebar. */
+  readonly sections: ReadonlyArray<string>
+  readonly groups: ReadonlyArray<{ readonly name: string; readonly title: string }>
   readonly pages: ReadonlyArray<{ readonly path: string; readonly title: string; readonly section: string }>
 }
 
-const { base, groups, out, pages, staged }: Built = JSON.parse(process.env["PAGES"] ?? "{}")
+const { base, groups, out, pages, sections, staged }: Built = JSON.parse(process.env["PAGES"] ?? "{}")
 
 const linkOf = (path: string) => `/${path.replace(/(index)?\.md$/, "")}`
-const section = (name: string, collapsed: boolean) => ({
+/** Sections before the reference are open. */
+const section = (name: string) => ({
   text: name,
-  collapsed,
+  collapsed: sections.indexOf(name) > sections.indexOf("API"),
   items: pages.filter((page) => page.section === name).map(({ path, title }) => ({ text: title, link: linkOf(path) }))
 })
 const reference = {
   text: "API reference",
   link: "/reference/",
   collapsed: true,
-  items: [...groups, "deliveries", "schemas"].map((name) => ({ text: name, link: `/reference/${name}` }))
+  items: groups.map(({ name, title }) => ({ text: title, link: `/reference/${name}` }))
 }
 
 /** As GitHub makes them: the texts are read there, too. */
@@ -45,7 +49,7 @@ export default defineConfig({
   buildConcurrency: 1,
   // Otherwise each page has it as an inline script.
   metaChunk: true,
-  vite: { publicDir: `${staged}/public`, server: { fs: { strict: false } } },
+  vite: { publicDir: `${staged}/public`, server: { fs: { strict: false } }, plugins: [withRanking()] },
   markdown: { anchor: { slugify: slugOf }, config: withoutDiagrams },
   themeConfig: {
     nav: [
@@ -54,7 +58,7 @@ export default defineConfig({
       { text: "Reference", link: "/reference/" },
       { text: "Error codes", link: "/errors" }
     ],
-    sidebar: [section("Start", false), section("Guides", false), section("API", false), reference, section("Operate", true), section("For maintainers", true)],
+    sidebar: sections.flatMap((name) => (name === "API" ? [section(name), reference] : [section(name)])),
     outline: [2, 3],
     search: {
       provider: "local",
@@ -67,6 +71,16 @@ export default defineConfig({
     }
   }
 })
+
+/** The search box gets Search.ts in place of MiniSearch. */
+function withRanking() {
+  const search = fileURLToPath(new URL("./theme/Search.ts", import.meta.url))
+  return {
+    name: "ranking",
+    enforce: "pre" as const,
+    resolveId: (id: string, importer = "") => (id === "minisearch" && importer.includes("VPLocalSearchBox") ? search : undefined)
+  }
+}
 
 /** The text of a diagram says less to people than the table below it. */
 function withoutDiagrams(md: { renderer: { rules: { fence?: unknown } } }) {

@@ -15,8 +15,8 @@ export interface Page {
   readonly section: Section
 }
 
-/** In the order of the sidebar. Pages for maintainers are not found by the search. */
-const sections = ["Start", "Guides", "API", "Operate", "For maintainers"] as const
+/** In the order of the sidebar and of llms.txt. Pages for maintainers are not found by the search. */
+export const sections = ["Start", "Applications", "Guides", "API", "Operate", "For maintainers"] as const
 type Section = (typeof sections)[number]
 
 /** Pages with a place of their own, in the order of the sidebar; those in a folder below have its section. */
@@ -24,14 +24,22 @@ const places: ReadonlyArray<readonly [source: string, path: string, section: Sec
   ["docs/README.md", "index.md", "Start"],
   ["README.md", "start.md", "Start"],
   ["CHANGELOG.md", "changelog.md", "Start"],
-  ["docs/VERIFYING.md", "verifying-responses.md", "Guides"],
-  ["docs/clients/README.md", "clients/index.md", "Guides"],
+  ["docs/guides/kit.md", "guides/kit.md", "Applications"],
+  ["docs/guides/testing.md", "guides/testing.md", "Applications"],
+  ["docs/guides/effect-client.md", "guides/effect-client.md", "Applications"],
+  ["docs/guides/generated-clients.md", "guides/generated-clients.md", "Applications"],
+  ["docs/VERIFYING.md", "verifying-responses.md", "Applications"],
+  ["docs/clients/README.md", "clients/index.md", "Applications"],
+  ["docs/guides/scenarios.md", "guides/scenarios.md", "Guides"],
+  ["docs/guides/floating-seats.md", "guides/floating-seats.md", "Guides"],
+  ["docs/guides/quotas.md", "guides/quotas.md", "Guides"],
   ["docs/WEBHOOKS.md", "webhooks.md", "Guides"],
   ["docs/API.md", "api.md", "API"],
   ["docs/ERRORS.md", "errors.md", "API"],
   ["docs/EVENTS.md", "events.md", "API"],
   ["docs/STATES.md", "states.md", "API"],
   ["docs/GLOSSARY.md", "glossary.md", "API"],
+  ["docs/guides/upgrade.md", "guides/upgrade.md", "Operate"],
   ["SECURITY.md", "reporting-vulnerabilities.md", "Operate"],
   ["CONTRIBUTING.md", "contributing.md", "For maintainers"],
   ["docs/ARCHITECTURE.md", "architecture.md", "For maintainers"],
@@ -40,8 +48,9 @@ const places: ReadonlyArray<readonly [source: string, path: string, section: Sec
 ]
 
 const folders: ReadonlyArray<readonly [folder: string, section: Section]> = [
+  ["docs/guides/applications/", "Applications"],
   ["docs/guides/", "Guides"],
-  ["docs/clients/", "Guides"],
+  ["docs/clients/", "Applications"],
   ["docs/decisions/", "For maintainers"],
   ["docs/", "Operate"]
 ]

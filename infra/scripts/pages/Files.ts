@@ -37,7 +37,7 @@ const linesOf = (paths: ReadonlyArray<string>): string => `${paths.join("\n")}\n
 
 const linkedFrom = (root: string, texts: ReadonlyArray<string>): ReadonlySet<string> => {
   const all = pagesOf(root, texts)
-  const pages = new Map(all.map(({ path, source }) => [source, path]))
+  const pages = new Map(all.map((page) => [page.source, page]))
   return new Set(
     all.flatMap(({ path, source }) => {
       const text = readFileSync(join(root, source), "utf8")

@@ -4,7 +4,6 @@ import { dirname, join } from "node:path"
 import { openApiDocument } from "../../../src/edge/documents/Document.ts"
 import { deliveriesIntroduction, referenceDeliveries } from "../../../src/edge/documents/reference/Deliveries.ts"
 import {
-  type Group,
   type Part,
   type Places,
   referenceGroups,
@@ -16,7 +15,8 @@ import { fileLink, withSiteLinks } from "./Links.ts"
 
 export interface Staged {
   readonly pages: ReadonlyArray<Page>
-  readonly groups: ReadonlyArray<Group>
+  /** The pages of the reference. */
+  readonly groups: ReadonlyArray<{ readonly name: string; readonly title: string }>
 }
 
 /** `base`: the path of the site on its host. */
@@ -27,11 +27,11 @@ export const stage = (root: string, folder: string, base: string): Staged => {
     writeFileSync(join(folder, path), text)
   }
   const pages = pagesOf(root)
-  const paths = new Map(pages.map(({ path, source }) => [source, path]))
+  const bySource = new Map(pages.map((page) => [page.source, page]))
   const linked = new Set<string>()
   for (const { path, section, source } of pages) {
     const original = readFileSync(join(root, source), "utf8")
-    const { files, text } = withSiteLinks(original, { source, path, root, base, pages: paths })
+    const { files, text } = withSiteLinks(original, { source, path, root, base, pages: bySource })
     write(`pages/${path}`, section === "For maintainers" ? `${unsearched}${text}` : text)
     // Language models and the curious get the text itself.
     write(`public/${path}`, original)
@@ -69,7 +69,7 @@ const copy = (target: Target, file: string): void => {
   const names = listed.filter((name) => name.startsWith(`${file}/`))
   for (const name of names) copy(target, name)
   const lines = names.map((name) => `- [${name.slice(file.length + 1)}](${fileLink(base, name)}`)
-  write(`pages/files/${file}/index.md`, `${unsearched}# ${file}\n\n${lines.join("\n")}\n`)
+  write(`pages/files/${file}/index.md`, `${unsearched}# Files: ${file}\n\n${lines.join("\n")}\n`)
 }
 
 const places: Places = {
@@ -78,11 +78,11 @@ const places: Places = {
 }
 
 /** One page for each group of operations, one for the deliveries to webhooks, one for the schemas. */
-const writeReference = (write: Write): ReadonlyArray<Group> => {
+const writeReference = (write: Write): Staged["groups"] => {
   const spec = openApiDocument()
   const groups = referenceGroups(spec, places)
   const lines = groups.flatMap(({ description, name, operations }) => [
-    `## [${name}](${name}.md)`,
+    `## [${titleOf(name)}](${name}.md)`,
     "",
     description,
     "",
@@ -97,13 +97,31 @@ const writeReference = (write: Write): ReadonlyArray<Group> => {
   )
   write("pages/reference/index.md", `${unsearched}# API reference\n\n${introduction}\n\n${lines.join("\n")}`)
   for (const { description, name, operations } of groups) {
-    write(`pages/reference/${name}.md`, `# ${name}\n\n${description}\n\n${operations.map(partText).join("\n")}`)
+    write(
+      `pages/reference/${name}.md`,
+      `# API reference: ${titleOf(name)}\n\n${description}\n\n${operations.map(partText).join("\n")}`
+    )
   }
   const deliveries = referenceDeliveries().map(partText).join("\n")
   write("pages/reference/deliveries.md", `# Webhook deliveries\n\n${deliveriesIntroduction()}\n\n${deliveries}`)
   const schemas = referenceSchemas(spec, { ...places, schema: (name) => `#${name.toLowerCase()}` })
-  write("pages/reference/schemas.md", `# Schemas\n\n${schemas.map(partText).join("\n")}`)
-  return groups
+  write("pages/reference/schemas.md", `# API reference: schemas\n\n${schemas.map(partText).join("\n")}`)
+  return [
+    ...groups.map(({ name }) => ({ name, title: titleOf(name) })),
+    { name: "deliveries", title: "Webhook deliveries" },
+    { name: "schemas", title: "Schemas" }
+  ]
+}
+
+/** Of a group, whose name is a tag of the OpenAPI document. */
+const titleOf = (name: string): string =>
+  titles[name] ?? `${name[0]?.toUpperCase()}${name.slice(1).replaceAll("-", " ")}`
+
+const titles: { readonly [name: string]: string } = {
+  "api-keys": "API keys",
+  bulkJobs: "Bulk jobs",
+  commerce: "Orders and subscriptions",
+  ops: "Operator's view"
 }
 
 const introduction =

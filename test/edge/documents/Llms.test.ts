@@ -15,7 +15,12 @@ import { TestServer } from "../../support/http/TestServer.ts"
 
 const address = "https://licenses.example.com"
 const document = openApiDocument()
-const pages = [{ path: "webhooks.md", title: "Webhooks", description: "For developers who receive webhooks." }]
+const pages = ["Applications", "Guides"].map((section) => ({
+  path: "webhooks.md",
+  title: "Webhooks",
+  description: "For developers who receive webhooks.",
+  section
+}))
 const index = llmsIndex(document, address, pages)
 const full = llmsFull(document, address)
 
@@ -32,7 +37,7 @@ describe("llms.txt", () => {
     assert.notMatch(introduction.slice(2), /^#/m)
     assert.includeMembers(
       sections.map((text) => text.split("\n", 1)[0]),
-      ["Documents", "Guides", "Operations: runtime", "Optional"]
+      ["Documents", "Applications", "Guides", "Operations: runtime", "Optional"]
     )
     for (const text of sections) {
       const [, ...lines] = text.trim().split("\n")
@@ -55,6 +60,11 @@ describe("llms.txt", () => {
 })
 
 describe("llms-full.txt", () => {
+  it("fits into the context of a language model, with room for an answer", () => {
+    // About four bytes are a token.
+    assert.isBelow(full.length, 320_000)
+  })
+
   it("names every error code and every event", () => {
     for (const code of Object.keys(statuses)) assert.include(full, `- ${code} (`)
     for (const type of eventTypes) assert.include(section("Webhooks"), `\`${type}\``)

@@ -81,7 +81,7 @@ layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentat
   )
 
   it.effect(
-    "finds an error code",
+    "finds a page by another word for its topic, and an error code",
     (context) =>
       Effect.gen(function* () {
         const { baseUrl } = yield* TestServer
@@ -90,10 +90,15 @@ layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentat
         yield* browser.until(`document.querySelector("#local-search button, .VPNavBarSearch button") !== null`)
         yield* browser.evaluate(`document.querySelector("#local-search button, .VPNavBarSearch button").click()`)
         yield* browser.until(`document.querySelector("#localsearch-input") !== null`)
-        yield* browser.evaluate(
-          `{ const input = document.querySelector("#localsearch-input"); input.value = "LICENSE_EXPIRED"
-             input.dispatchEvent(new Event("input", { bubbles: true })) }`
-        )
+        const type = (text: string) =>
+          browser.evaluate(
+            `{ const input = document.querySelector("#localsearch-input"); input.value = "${text}"
+               input.dispatchEvent(new Event("input", { bubbles: true })) }`
+          )
+        // No page has this word.
+        yield* type("hwid")
+        yield* browser.until(`document.querySelector("a.result")?.href.endsWith("guides/kit.html#machine-id")`)
+        yield* type("LICENSE_EXPIRED")
         const link = `document.querySelector('a.result[href$="errors.html#license_expired"]')`
         yield* browser.until(`${link} !== null`)
         yield* browser.evaluate(`${link}.click()`)

@@ -28,7 +28,14 @@ const cacheControlOf = (name: string): string | undefined =>
   name.startsWith("assets/") ? "public, max-age=31536000, immutable" : undefined
 
 const Pages = Schema.fromJsonString(
-  Schema.Array(Schema.Struct({ path: Schema.String, title: Schema.String, description: Schema.String }))
+  Schema.Array(
+    Schema.Struct({
+      path: Schema.String,
+      title: Schema.String,
+      description: Schema.String,
+      section: Schema.String
+    })
+  )
 )
 
 export const makeSite = Effect.gen(function* () {

@@ -19,6 +19,8 @@ export interface SitePage {
   readonly path: string
   readonly title: string
   readonly description: string
+  /** Of the site, as `Guides`. */
+  readonly section: string
 }
 
 export const operationPath = (operationId: string): string => `/docs/operations/${operationId}.md`
@@ -32,7 +34,12 @@ export const llmsIndex = (spec: Spec, baseUrl: string, pages: ReadonlyArray<Site
     `- [Everything in one text](${baseUrl}/llms-full.txt): operations with fields, errors and examples; webhooks, offline envelopes, repeated requests`,
     `- [OpenAPI document](${baseUrl}/openapi.yaml): schemas, statuses and codes`,
     "",
-    ...(pages.length === 0 ? [] : ["## Guides", "", ...pages.map((page) => guideLine(page, baseUrl)), ""]),
+    ...[...Map.groupBy(pages, ({ section }) => section)].flatMap(([section, itsPages]) => [
+      `## ${section}`,
+      "",
+      ...itsPages.map((page) => guideLine(page, baseUrl)),
+      ""
+    ]),
     ...operationsByTag(spec).flatMap(({ name, operations }) => [
       `## Operations: ${name}`,
       "",
