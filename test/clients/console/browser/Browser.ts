@@ -48,6 +48,8 @@ export const consoleLayer = consoleLayerWith({})
 
 const axe = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8")
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+/** The only ones of them that compare colours. */
+const colourRules = ["color-contrast", "link-in-text-block"]
 
 // Awaits states of a machine that may be busy.
 const patienceMillis = 90_000
@@ -65,11 +67,13 @@ export class Person {
   readonly page: Page
   readonly home: string
   private readonly look: Look
+  private shown: Look
 
   constructor(page: Page, home: string, look: Look) {
     this.page = page
     this.home = home
     this.look = look
+    this.shown = look
     page.setDefaultTimeout(patienceMillis)
     page.on("pageerror", (error) => this.problems.push(error.message))
     page.on("console", (message) => {
@@ -161,7 +165,9 @@ export class Person {
     await this.changesLook(this.look)
   }
 
-  async changesLook({ dark = false, width = 1280 }: Look) {
+  async changesLook(look: Look) {
+    const { dark = false, width = 1280 } = look
+    this.shown = look
     // A colour that fades would be measured on its way.
     await this.page.emulateMedia({ colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" })
     await this.page.setViewportSize({ width, height: 860 })
@@ -169,11 +175,13 @@ export class Person {
     await this.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
   }
 
-  /** What axe finds wrong with the screen, once it has loaded. */
+  /** What axe finds wrong with the screen, once it has loaded. Where only the scheme was changed, only colours can be wrong. */
   async violations(): Promise<ReadonlyArray<string>> {
     await this.isLoaded()
     if (await this.page.evaluate("typeof axe === 'undefined'")) await this.page.evaluate(axe)
-    const options = JSON.stringify({ runOnly: rules, resultTypes: ["violations"] })
+    const isRecoloured = this.shown.dark === true && this.look.dark !== true
+    const runOnly = isRecoloured ? { type: "rule", values: colourRules } : rules
+    const options = JSON.stringify({ runOnly, resultTypes: ["violations"] })
     const run = `axe.run(document, ${options}).then(({ violations }) => violations)`
     const found = (await this.page.evaluate(run)) as ReadonlyArray<Violation>
     return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`)
