@@ -15,28 +15,29 @@ const pathOf = (name: string) =>
     execFile("which", [name], (failure, out) => resolve(failure === null ? out.trim() : undefined))
   )
 
-export class Browser extends Context.Service<
-  Browser,
-  {
-    /** Undefined if the machine has no Chromium. */
-    readonly chromium: Chromium | undefined
-    readonly executablePath: string | undefined
-    /** Idle pages. A page's process costs more than most tests, so tests hand theirs on. */
-    readonly free: Array<Page>
-  }
->()("licensing/test/Browser") {
+interface Started {
+  /** Undefined if the machine has no Chromium. */
+  readonly chromium: Chromium | undefined
+  readonly executablePath: string | undefined
+  /** Idle pages. A page's process costs more than most tests, so tests hand theirs on. */
+  readonly free: Array<Page>
+}
+
+const start = async (): Promise<Started> => {
+  const paths = await Promise.all(names.map(pathOf))
+  const executablePath = paths.find((path) => path !== undefined)
+  if (executablePath === undefined) return { chromium: undefined, executablePath, free: [] }
+  const args = ["--no-sandbox", "--disable-dev-shm-usage"]
+  return { chromium: await chromium.launch({ executablePath, args }), executablePath, free: [] }
+}
+
+/** The browser of this process, which ends with it: the next test files use it, too. */
+let started: Promise<Started> | undefined
+
+export class Browser extends Context.Service<Browser, Started>()("licensing/test/Browser") {
   static readonly layer = Layer.effect(
     Browser,
-    Effect.acquireRelease(
-      Effect.promise(async () => {
-        const paths = await Promise.all(names.map(pathOf))
-        const executablePath = paths.find((path) => path !== undefined)
-        if (executablePath === undefined) return { chromium: undefined, executablePath, free: [] }
-        const args = ["--no-sandbox", "--disable-dev-shm-usage"]
-        return { chromium: await chromium.launch({ executablePath, args }), executablePath, free: [] }
-      }),
-      ({ chromium }) => Effect.promise(async () => chromium?.close())
-    )
+    Effect.promise(() => (started ??= start()))
   )
 }
 
