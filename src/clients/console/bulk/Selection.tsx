@@ -59,6 +59,7 @@ export const choiceOf = ({ rows, selection, set }: Chooser): Choice<License> => 
         onChange={({ currentTarget }) => toggle(rows, currentTarget.checked)}
       />
     ),
+    has: (license) => isChosen(selection, license),
     show: (license) => (
       <input
         type="checkbox"

@@ -20,6 +20,7 @@ import { Period } from "./Periods.ts"
 const route = getRouteApi("/licenses")
 const statuses = choicesOf(LicenseStatus.literals)
 const periods = choicesOf(Period.literals)
+const columns = licenseColumns()
 
 export const Licenses = () => {
   const search: LicenseSearch = route.useSearch()
@@ -53,7 +54,7 @@ export const Licenses = () => {
         noun="license"
         icon="key"
         empty={isNarrowed ? <NoMatch /> : <First mayIssue={mayIssue} />}
-        columns={licenseColumns()}
+        columns={columns}
         page={page}
         search={search}
         choice={choiceOf({ rows: shown?.items ?? [], selection, set })}

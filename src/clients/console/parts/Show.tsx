@@ -2,7 +2,7 @@
 import { useRouterState } from "@tanstack/react-router"
 import { Cause, Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
-import { type ReactNode, type SyntheticEvent, useEffect } from "react"
+import { memo, type ReactNode, type SyntheticEvent, useEffect } from "react"
 import type { IconName } from "../look/Icon.tsx"
 import { title } from "../service/Address.ts"
 import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
@@ -161,6 +161,7 @@ export interface Column<A> {
 /** A column before the others, in which rows are chosen. */
 export interface Choice<A> {
   readonly heading: ReactNode
+  readonly has: (row: A) => boolean
   readonly show: (row: A) => ReactNode
 }
 
@@ -188,12 +189,7 @@ export const Table = <A,>(props: {
 }) => {
   if (props.rows.length === 0)
     return typeof props.empty === "string" ? <Empty icon={props.icon ?? "table"} title={props.empty} /> : props.empty
-  const [first, ...others] = props.columns
   const isFitted = props.columns.some(({ goes }) => goes !== undefined)
-  const style = ({ goes, number, quiet, wraps }: Column<A>) => {
-    const names = [number && "number", goes && `goes-${goes}`, quiet && "acts", wraps && "wraps"].filter(Boolean)
-    return names.length === 0 ? {} : { className: names.join(" ") }
-  }
   return (
     // A wide table scrolls inside its own box, which the keyboard can reach.
     <div
@@ -206,7 +202,7 @@ export const Table = <A,>(props: {
           <tr>
             {props.choice !== undefined && <td className="chooses">{props.choice.heading}</td>}
             {props.columns.map((column) => (
-              <th key={column.title} scope="col" {...style(column)} aria-sort={props.sorted?.(column)}>
+              <th key={column.title} scope="col" {...styleOf(column)} aria-sort={props.sorted?.(column)}>
                 {column.quiet ? (
                   <span className="hidden">{column.title}</span>
                 ) : (
@@ -219,14 +215,9 @@ export const Table = <A,>(props: {
         </thead>
         <tbody>
           {props.rows.map((row) => (
-            <tr key={props.keyOf(row)}>
+            <tr key={props.keyOf(row)} data-chosen={props.choice?.has(row) || undefined}>
               {props.choice !== undefined && <td className="chooses">{props.choice.show(row)}</td>}
-              <th scope="row">{first?.show(row)}</th>
-              {others.map((column) => (
-                <td key={column.title} {...style(column)} data-title={column.title}>
-                  {column.show(row)}
-                </td>
-              ))}
+              <Cells columns={props.columns} row={row} />
             </tr>
           ))}
         </tbody>
@@ -234,3 +225,28 @@ export const Table = <A,>(props: {
     </div>
   )
 }
+
+const styleOf = ({ goes, number, quiet, wraps }: Omit<Column<never>, "show">) => {
+  const names = [number && "number", goes && `goes-${goes}`, quiet && "acts", wraps && "wraps"].filter(Boolean)
+  return names.length === 0 ? {} : { className: names.join(" ") }
+}
+
+const cellsOf = <A,>({
+  columns: [first, ...others],
+  row
+}: {
+  readonly columns: ReadonlyArray<Column<A>>
+  readonly row: A
+}) => (
+  <>
+    <th scope="row">{first?.show(row)}</th>
+    {others.map((column) => (
+      <td key={column.title} {...styleOf(column)} data-title={column.title}>
+        {column.show(row)}
+      </td>
+    ))}
+  </>
+)
+
+/** Where the columns stay the same, choosing one of 500 rows draws no other row again. */
+const Cells = memo(cellsOf) as typeof cellsOf

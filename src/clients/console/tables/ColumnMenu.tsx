@@ -1,4 +1,5 @@
 /** Which columns a list shows: the reader's choice, which the browser keeps for each list. */
+import { useMemo } from "react"
 import { Icon } from "../look/Icon.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { useKept } from "./Kept.ts"
@@ -13,8 +14,11 @@ const isText = (value: unknown): value is string => typeof value === "string"
 /** The columns that are shown, and the menu in which they are chosen. The first, which names the row, is always shown. */
 export const useColumns = <C extends Titled>(list: string, columns: ReadonlyArray<C>) => {
   const [left, setLeft] = useKept(`columns.${list}`, isText)
-  const [first, ...others] = columns
-  const offered = others.filter(({ quiet }) => !quiet)
+  const shown = useMemo(
+    () => columns.filter(({ title }, place) => place === 0 || !left.includes(title)),
+    [columns, left]
+  )
+  const offered = columns.slice(1).filter(({ quiet }) => !quiet)
   const toggle = (title: string) =>
     setLeft(left.includes(title) ? left.filter((other) => other !== title) : [...left, title])
   const menu = offered.length > 1 && (
@@ -27,5 +31,5 @@ export const useColumns = <C extends Titled>(list: string, columns: ReadonlyArra
       ))}
     </Menu>
   )
-  return { shown: first === undefined ? [] : [first, ...others.filter(({ title }) => !left.includes(title))], menu }
+  return { shown, menu }
 }

@@ -1,6 +1,6 @@
 /** What the reader keeps in this browser: columns and views of lists. */
 import { Option, Schema } from "effect"
-import { useSyncExternalStore } from "react"
+import { useMemo, useSyncExternalStore } from "react"
 
 const listeners = new Set<() => void>()
 const nameOf = (name: string) => `licensing.console.${name}`
@@ -26,6 +26,9 @@ const parse = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Array(Sche
 /** A list of values; what is stored and is none of them is left out. */
 export const useKept = <A>(name: string, isValue: (value: unknown) => value is A) => {
   const text = useSyncExternalStore(subscribe, () => localStorage.getItem(nameOf(name)))
-  const values = Option.getOrElse(parse(text ?? "[]"), (): ReadonlyArray<unknown> => [])
-  return [values.filter(isValue), (next: ReadonlyArray<A>) => write(name, next)] as const
+  const values = useMemo(
+    () => Option.getOrElse(parse(text ?? "[]"), (): ReadonlyArray<unknown> => []).filter(isValue),
+    [text, isValue]
+  )
+  return [values, (next: ReadonlyArray<A>) => write(name, next)] as const
 }
