@@ -74,7 +74,7 @@ export const capture = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
 /** How a statement is planned. */
 export interface Planning {
   readonly name: string
-  readonly settings: ReadonlyArray<string>
+  readonly settings: Settings
 }
 
 /**
@@ -86,13 +86,10 @@ export const planningsOf = ({ settings }: Captured): ReadonlyArray<Planning> => 
   const modes = mode === "auto" ? ["force_custom_plan", "force_generic_plan"] : [mode]
   return modes.flatMap((mode): ReadonlyArray<Planning> => {
     const name = mode === "force_custom_plan" ? "for these values" : "for any values"
-    const own = choices.map((choice) => `${choice} = ${settings[choice]}`)
+    const everything = Object.fromEntries(choices.map((choice) => [choice, "on"]))
     return [
-      { name: `as the service, ${name},`, settings: [...own, `plan_cache_mode = ${mode}`] },
-      {
-        name: `with everything allowed, ${name},`,
-        settings: [...choices.map((choice) => `${choice} = on`), `plan_cache_mode = ${mode}`]
-      }
+      { name: `as the service, ${name},`, settings: { ...settings, plan_cache_mode: mode } },
+      { name: `with everything allowed, ${name},`, settings: { ...everything, plan_cache_mode: mode } }
     ]
   })
 }
@@ -127,8 +124,10 @@ export const scansOf = Effect.fnUntraced(function* ({ text, parameters }: Captur
   return yield* sql.withTransaction(
     Effect.gen(function* () {
       // On a busy machine this process may take longer between two statements than the service ever does.
-      yield* run("SET LOCAL idle_in_transaction_session_timeout = 0")
-      for (const setting of settings) yield* run(`SET LOCAL ${setting}`)
+      const own = { ...settings, idle_in_transaction_session_timeout: "0" }
+      yield* run(
+        `SELECT ${Object.entries(own).map(([setting, value]) => `set_config('${setting}', '${value}', true)`)}`
+      )
       yield* run(`PREPARE ${name} AS ${text}`)
       const [row] = yield* run(`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE ${name}${values}`)
       yield* run(`DEALLOCATE ${name}`)
