@@ -21,7 +21,7 @@ const batchMax = 200
 const connectionsMax = 4
 const mailsPerConnection = 5
 /** A mail takes two to three milliseconds of the main thread. A pause after each, on each connection, leaves most of it to requests. */
-const pauseMillis = 10
+const pauseMillis = 5
 /** No mail of a claim is begun after this time. With the longest attempt that is less than the lease. */
 const sendingMillisMax = 60_000
 const leaseMillis = 180_000
