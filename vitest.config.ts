@@ -27,9 +27,11 @@ const longest = [
   "test/licensing/cluster/LicenseOwners",
   "test/contract/productLists",
   "test/contract/lists",
+  "test/verifying/Verifiers",
   "test/clients/console/tasks/NextPerson",
   "test/contract/fuzz",
   "test/clients/console/screens/Screens",
+  "test/clients/console/screens/Pictures",
   "test/clients/client/Stripe",
   "test/contract/races",
   "test/clients/portal/MailedLink"
