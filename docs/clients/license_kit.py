@@ -43,6 +43,7 @@ from licensing import (
     judge,
     members,
     offline_request,
+    opener,
 )
 
 NAN, INF = math.nan, math.inf
@@ -155,23 +156,13 @@ class MemoryStore:
         self.text = text
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect must not carry the license key to another host."""
-
-    def redirect_request(self, *_):
-        return None
-
-
-_opener = urllib.request.build_opener(_NoRedirects)
-
-
 def send(url: str, headers: dict[str, str], body: bytes | None, timeout_seconds: float) -> Reply:
     """One request, with a limit of time and of size. TLS certificates are verified."""
     ends = time.monotonic() + timeout_seconds
     request = urllib.request.Request(url, body, headers)
     try:
         try:
-            response = _opener.open(request, timeout=timeout_seconds)
+            response = opener.open(request, timeout=timeout_seconds)
         except urllib.error.HTTPError as refused:
             response = refused
         with response:

@@ -3,6 +3,7 @@
 An application does not need it: python3 license_kit_check.py vectors schema/vectors
 """
 
+import contextlib
 import json
 import sys
 import threading
@@ -158,6 +159,10 @@ def live(arguments: list[str]) -> int:
     print(f"restart: {again.verdict.decision} {again.verdict.reason}")
     for name in ("redirect", "large", "page", "slow", "closed"):
         say(name, opened(f"{hostile}/{name}", MemoryStore(FileStore(path).read()), 0.5).validate())
+    for name in ("redirect", "closed"):
+        with contextlib.suppress(licensing.Distrusted):
+            known = {kid: public_key}
+            licensing.Client(f"{hostile}/{name}", license_key, product_code, known, hardware(fingerprint)).validate()
     say("deactivate", kit.deactivate())
     say("checkout", kit.checkout())
     kit.start()

@@ -17,6 +17,7 @@ vectors: python3 licensing.py vectors schema/vectors
 import base64
 import hashlib
 import hmac
+import http.client
 import json
 import re
 import secrets as random
@@ -250,6 +251,16 @@ def _standard_key(secret: str) -> bytes:
         return secret.encode()
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect must not carry the license key to another host."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(_NoRedirects)
+
+
 @dataclass
 class Client:
     """Calls the service. Store license_id, product_id and highest_issued_at, and give them again at the next start."""
@@ -279,11 +290,13 @@ class Client:
             {"Authorization": f"License {self.license_key}", "Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout_seconds) as response:
+            try:
+                response = opener.open(request, timeout=self.timeout_seconds)
+            except urllib.error.HTTPError as refusal:
+                response = refusal
+            with response:
                 received = response.read(BODY_BYTES_MAX + 1)
-        except urllib.error.HTTPError as refusal:
-            received = refusal.read(BODY_BYTES_MAX + 1)
-        except OSError as problem:
+        except (OSError, http.client.HTTPException) as problem:
             raise Distrusted("signature", f"the service was not reached: {problem}") from None
         return self._believed(judge(self.keys, received, self._expected(kind, nonce)))
 

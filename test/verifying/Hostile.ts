@@ -17,7 +17,7 @@ export const hostileServer = Effect.acquireRelease(
     const server = createServer((request, response) => {
       request.resume()
       const [, kind] = (request.url ?? "").split("/")
-      if (kind === "redirect") return response.writeHead(307, { location: "/stolen/" }).end()
+      if (kind === "redirect") return response.writeHead(302, { location: "/stolen/" }).end()
       if (kind === "stolen") stolen.push(request.headers.authorization ?? "")
       if (kind === "large") return response.end("x".repeat(2 ** 21))
       if (kind === "slow") return stall(response)

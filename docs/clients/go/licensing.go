@@ -411,7 +411,9 @@ func (c *Client) Call(ctx context.Context, operation, kind string) (*Answer, err
 	request.Header.Set("Content-Type", "application/json")
 	client := c.HTTP
 	if client == nil {
-		client = &http.Client{Timeout: 15 * time.Second}
+		// A redirect must not carry the license key to another host.
+		stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		client = &http.Client{Timeout: 15 * time.Second, CheckRedirect: stay}
 	}
 	response, err := client.Do(request)
 	if err != nil {
