@@ -214,6 +214,8 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/platform/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256 and HKDF" },
   "src/platform/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
   "src/platform/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
+  "src/ledger/mail/SmtpThread.ts": { modules: ["node:worker_threads"], why: "talks to the mail server on a thread" },
+  "src/ledger/mail/SmtpWorker.ts": { modules: ["node:worker_threads"], why: "is that thread" },
   "src/platform/signing/SigningThread.ts": {
     modules: ["node:crypto", "node:worker_threads"],
     why: "signs on other threads"

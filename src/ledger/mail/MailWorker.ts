@@ -20,7 +20,7 @@ const batchMax = 200
 /** Connections of a node, and the mails for which one more is worth its sign-in. */
 const connectionsMax = 4
 const mailsPerConnection = 5
-/** A mail takes two to three milliseconds of the main thread. A pause after each, on each connection, leaves most of it to requests. */
+/** After each mail, on each connection. Without it the mail thread takes a core for itself, which small machines do not have to spare. */
 const pauseMillis = 5
 /** No mail of a claim is begun after this time. With the longest attempt that is less than the lease. */
 const sendingMillisMax = 60_000

@@ -11,7 +11,7 @@ export interface MailServer {
   readonly password: string | undefined
 }
 
-interface MailSender {
+export interface MailSender {
   readonly address: string
   readonly name: string | undefined
 }

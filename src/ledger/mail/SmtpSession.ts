@@ -1,0 +1,157 @@
+/**
+ * One connection to the mail server. What must stay true: nothing is sent to a server without the TLS that the settings require,
+ * no failure contains an address or what the server says, and a connection that is given up is closed.
+ */
+import MailComposer from "nodemailer/lib/mail-composer"
+import SMTPConnection from "nodemailer/lib/smtp-connection"
+import type { MailSender, MailServer } from "../../platform/config/MailSettings.ts"
+import type { RenderedMail } from "./MailTemplates.ts"
+
+/** For the name look-up and the connection, for the greeting, and for each reply. */
+const connectMillisMax = 10_000
+const replyMillisMax = 30_000
+/** Bytes of a reply, and of a mail with all its parts. */
+const replyBytesMax = 65_536
+const mailBytesMax = 524_288
+
+/** Whose mails are sent, and by which server. */
+export interface Sender {
+  readonly server: MailServer
+  readonly from: MailSender
+}
+
+export interface OutgoingMail extends RenderedMail {
+  readonly id: string
+  readonly to: { readonly address: string; readonly name?: string | undefined }
+  readonly created_at: number
+}
+
+/** Why the server did not take a connection or a mail. */
+export interface SmtpFailure {
+  /** As status_550, or what failed before the server replied. */
+  readonly reason: string
+  /** Whether the same mail would fail again. */
+  readonly isFinal: boolean
+  /** Whether the connection can take another mail. */
+  readonly isConnected: boolean
+}
+
+type Done = (failure: SmtpFailure | undefined) => void
+
+export interface SmtpSession {
+  /** Calls back once. One mail at a time. */
+  send(mail: OutgoingMail, done: Done): void
+  /** Says goodbye to the server. */
+  end(): void
+  /** Closes the connection at once. */
+  drop(): void
+}
+
+/** Connects and signs in. Calls back once, with a failure if there is no connection. */
+export const openSession = ({ from, server }: Sender, done: Done): SmtpSession => {
+  const domain = from.address.slice(from.address.lastIndexOf("@") + 1)
+  const connection = new SMTPConnection(optionsOf(server, domain))
+  let onEnd: Done | undefined = done
+  const settle = (failure?: SmtpFailure) => {
+    const settled = onEnd
+    onEnd = undefined
+    settled?.(failure)
+  }
+  const fail = (error: unknown) => {
+    settle(failureOf(error, false))
+    connection.close()
+  }
+  // The listener stays: an error without one would end the process. Closing is an end, too.
+  connection.on("error", fail)
+  connection.once("end", () => fail({ code: "ECONNECTION" }))
+  connection.connect((error) => {
+    if (error) return fail(error)
+    if (server.user === undefined) return settle()
+    connection.login({ credentials: { user: server.user, pass: server.password } }, (refused) =>
+      refused ? fail(refused) : settle()
+    )
+  })
+  return {
+    send: (mail, sent) => {
+      onEnd = sent
+      if (connection.destroyed) return fail({ code: "ECONNECTION" })
+      const message = compose(mail, from, domain)
+      message.build((unbuilt, bytes) => {
+        if (unbuilt || bytes === undefined) return settle(failureOf({ code: "EMESSAGE" }, true))
+        if (bytes.length > mailBytesMax) return settle({ reason: "too_large", isFinal: true, isConnected: true })
+        const envelope = message.getEnvelope()
+        connection.send({ from: envelope.from, to: envelope.to, size: bytes.length }, bytes, (error) => {
+          if (!error) return settle()
+          // Only a reply leaves the connection in a known state, from which it is reset.
+          if (error.responseCode === undefined || error.responseCode === 421) return fail(error)
+          connection.reset((failed) => settle(failureOf(error, !failed)))
+        })
+      })
+    },
+    end: () => {
+      if (!connection.destroyed) connection.quit()
+    },
+    drop: () => connection.close()
+  }
+}
+
+const optionsOf = ({ host, port, tls }: MailServer, name: string) => ({
+  ...{ host, port, name },
+  secure: tls === "implicit",
+  requireTLS: tls === "required",
+  ignoreTLS: tls === "none",
+  tls: { minVersion: "TLSv1.2" as const },
+  connectionTimeout: connectMillisMax,
+  dnsTimeout: connectMillisMax,
+  greetingTimeout: replyMillisMax,
+  socketTimeout: replyMillisMax,
+  maxResponseSize: replyBytesMax
+})
+
+const compose = ({ created_at, html, id, subject, text, to }: OutgoingMail, from: MailSender, domain: string) =>
+  new MailComposer({
+    from: { address: from.address, name: from.name ?? "" },
+    to: { address: to.address, name: to.name ?? "" },
+    subject,
+    text,
+    html,
+    messageId: `<${id}@${domain}>`,
+    date: new Date(created_at),
+    // Out-of-office replies are not sent to it (RFC 3834).
+    headers: { "Auto-Submitted": "auto-generated" },
+    disableFileAccess: true,
+    disableUrlAccess: true
+  }).compile()
+
+interface SmtpError {
+  readonly code?: string | undefined
+  readonly command?: string | undefined
+  readonly message?: string | undefined
+  readonly responseCode?: number | undefined
+}
+
+const reasons: { readonly [code: string]: string } = {
+  EAUTH: "sign_in_refused",
+  ETLS: "tls_failed",
+  EDNS: "address_unknown",
+  ETIMEDOUT: "timeout"
+}
+
+/** In the messages of certificates and TLS, which have no code of their own. */
+const aboutTls = /certificate|altnames|\b(SSL|TLS)\b/i
+
+/** What the server replies may contain the address, so only its number is kept. */
+const reasonOf = ({ code = "", message = "", responseCode }: SmtpError): string =>
+  reasons[code === "ESOCKET" && aboutTls.test(message) ? "ETLS" : code] ??
+  (responseCode === undefined ? "connection_failed" : `status_${responseCode}`)
+
+/** Replies that ask for a sign-in or TLS (RFC 4954, RFC 3207): another setting helps, so the mail is kept. */
+const aboutTheClient = new Set([530, 534, 535, 538])
+
+const failureOf = (error: unknown, isConnected: boolean): SmtpFailure => {
+  const failure = error as SmtpError
+  const { code, command, responseCode = 0 } = failure
+  const isAboutMail = command === "RCPT TO" || command === "DATA" || (code === "EENVELOPE" && command === "API")
+  const isRefused = (responseCode >= 500 && !aboutTheClient.has(responseCode)) || command === "API"
+  return { reason: reasonOf(failure), isFinal: isAboutMail && isRefused, isConnected }
+}
