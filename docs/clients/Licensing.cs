@@ -9,7 +9,8 @@
 //   if (answer.IsRefusal) { ... answer.Text("code") says what to do ... }
 //
 // DistrustedException is thrown for every answer that breaks a rule of VERIFYING.md, and HttpRequestException or
-// TaskCanceledException where there is none: treat them as "the service was not reached".
+// TaskCanceledException where there is none: treat them as "the service was not reached". LicenseKit.cs decides with
+// this file what the application should do.
 //
 // Everything below LICENSING_CHECK checks this file against the published test vectors:
 //   mcs -define:LICENSING_CHECK -r:System.Net.Http.dll Licensing.cs && mono Licensing.exe vectors schema/vectors
@@ -203,9 +204,12 @@ namespace Licensing
         /// key is the one as issued: LK-, capitals and dashes.
         /// </summary>
         public static Answer OpenOffline(
-            IReadOnlyDictionary<string, string> keys, string licenseKey, byte[] envelope, Expected expected)
+            IReadOnlyDictionary<string, string> keys, string licenseKey, byte[] envelope, Expected expected) =>
+            Judge(keys, Decrypt(licenseKey, envelope), expected);
+
+        /// <summary>What is in an offline envelope: it must be judged.</summary>
+        internal static byte[] Decrypt(string licenseKey, byte[] envelope)
         {
-            byte[] plaintext;
             try
             {
                 var parts = Json.Members(envelope);
@@ -215,14 +219,13 @@ namespace Licensing
                 var extracted = Bytes.Hmac(Bytes.FromBase64(part("salt")), Encoding.UTF8.GetBytes(licenseKey));
                 var key = Bytes.Hmac(extracted, Encoding.UTF8.GetBytes("licensing-service/offline/v1\u0001"));
                 var nonce = Bytes.FromBase64(part("nonce"));
-                plaintext = Sodium.DecryptAes256Gcm(
+                return Sodium.DecryptAes256Gcm(
                     key, nonce, Bytes.FromBase64(part("ciphertext")), Encoding.UTF8.GetBytes(kid));
             }
             catch (FormatException problem)
             {
                 throw new DistrustedException("envelope", "the offline envelope does not open: " + problem.Message);
             }
-            return Judge(keys, plaintext, expected);
         }
     }
 
@@ -319,8 +322,10 @@ namespace Licensing
         private readonly string baseUrl, licenseKey, productCode;
         private readonly IReadOnlyDictionary<string, string> keys;
         private readonly Binding binding;
-        private readonly HttpClient http =
-            new HttpClient { Timeout = TimeSpan.FromSeconds(15), MaxResponseContentBufferSize = Verifier.BodyBytesMax };
+        /// <summary>A redirect must not carry the license key to another host.</summary>
+        private readonly HttpClient http = new HttpClient(new HttpClientHandler { AllowAutoRedirect = false }) {
+            Timeout = TimeSpan.FromSeconds(15), MaxResponseContentBufferSize = Verifier.BodyBytesMax
+        };
 
         public Client(string baseUrl, string licenseKey, string productCode, IReadOnlyDictionary<string, string> keys,
             Binding binding)
@@ -476,15 +481,19 @@ namespace Licensing
         public static Dictionary<string, Member> Members(byte[] body)
         {
             if (body.Length > Verifier.BodyBytesMax) throw new FormatException("too large");
-            Json json;
             try
             {
-                json = new Json(new UTF8Encoding(false, true).GetString(body));
+                return Members(new UTF8Encoding(false, true).GetString(body));
             }
             catch (ArgumentException)
             {
                 throw new FormatException("not UTF-8");
             }
+        }
+
+        public static Dictionary<string, Member> Members(string text)
+        {
+            var json = new Json(text);
             json.Space();
             var members = json.ReadMembers(0);
             json.Space();
@@ -549,7 +558,7 @@ namespace Licensing
 
         private static readonly Regex Number = new Regex(@"\A-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\z");
 
-        /// <summary>null, a bool or a double.</summary>
+        /// <summary>null, a bool, a long, or a double where it is no long.</summary>
         private object ReadLiteral()
         {
             var start = at;
@@ -563,6 +572,8 @@ namespace Licensing
             case "false": return false;
             }
             if (!Number.IsMatch(word)) throw new FormatException("no JSON value");
+            if (long.TryParse(word, NumberStyles.AllowLeadingSign, CultureInfo.InvariantCulture, out var whole))
+                return whole;
             double.TryParse(word, NumberStyles.Float, CultureInfo.InvariantCulture, out var number);
             return number;
         }
@@ -617,15 +628,19 @@ namespace Licensing
             if (!Next(wanted)) throw new FormatException(wanted + " is missing");
         }
 
-        /// <summary>An object of texts and booleans, as RFC 8785 writes it.</summary>
-        public static string Write(IReadOnlyDictionary<string, object> members)
+        /// <summary>Texts, booleans, longs, null, and objects and lists of them, as RFC 8785 writes them.</summary>
+        public static string Write(object value)
         {
-            var sorted = members.OrderBy(member => member.Key, StringComparer.Ordinal);
-            var written = sorted.Select(member => Quoted(member.Key) + ":" +
-                                                  (member.Value is string value   ? Quoted(value)
-                                                      : true.Equals(member.Value) ? "true"
-                                                                                  : "false"));
-            return "{" + string.Join(",", written) + "}";
+            if (value == null) return "null";
+            if (value is string text) return Quoted(text);
+            if (value is bool isTrue) return isTrue ? "true" : "false";
+            if (value is IEnumerable<KeyValuePair<string, object>> members)
+            {
+                var sorted = members.OrderBy(member => member.Key, StringComparer.Ordinal);
+                return "{" + string.Join(",", sorted.Select(one => Quoted(one.Key) + ":" + Write(one.Value))) + "}";
+            }
+            if (value is IEnumerable<object> items) return "[" + string.Join(",", items.Select(Write)) + "]";
+            return Convert.ToString(value, CultureInfo.InvariantCulture);
         }
 
         private static string Quoted(string value)
@@ -704,7 +719,7 @@ namespace Licensing
             object chunks) => Items(chunks)
                                   .SelectMany(chunk => Enumerable
                                                   .Repeat(Convert.FromBase64String((string)chunk["base64"]),
-                                                      (int)(double)chunk["times"])
+                                                      (int)(long)chunk["times"])
                                                   .SelectMany(bytes => bytes))
                                   .ToArray();
 
@@ -782,7 +797,7 @@ namespace Licensing
                 var headers = Json.Object(one["headers"]);
                 Func<string, string> header = name => headers.TryGetValue(name, out var value) ? (string)value : null;
                 var body = Convert.FromBase64String((string)one["body"]);
-                var now = DateTimeOffset.FromUnixTimeSeconds((long)(double)one["now"]);
+                var now = DateTimeOffset.FromUnixTimeSeconds((long)one["now"]);
                 var given = "genuine";
                 try
                 {
@@ -797,14 +812,21 @@ namespace Licensing
             }
         }
 
-        private static int Main(string[] arguments)
+        /// <summary>The number of differences.</summary>
+        internal static int Vectors(string folderOfVectors)
+        {
+            folder = folderOfVectors;
+            CheckAnswers();
+            CheckOthers();
+            return differences;
+        }
+
+        internal static int Main(string[] arguments)
         {
             Console.OutputEncoding = new UTF8Encoding(false);
             if (arguments.Length == 2 && arguments[0] == "vectors")
             {
-                folder = arguments[1];
-                CheckAnswers();
-                CheckOthers();
+                Vectors(arguments[1]);
                 Console.WriteLine(differences + " differences");
                 return differences == 0 ? 0 : 1;
             }

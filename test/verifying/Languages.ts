@@ -87,10 +87,15 @@ const csharp = (folder: string): Language => ({
     `cd ${folder} && echo "class P {}" > P.cs && ${netHttp} -target:library P.cs && ldconfig -p | grep -q libsodium.so.23`
   ],
   builds: [
-    ["sh", "-c", `${netHttp} -define:LICENSING_CHECK -out:${folder}/check.exe ${home}/Licensing.cs`],
+    [
+      "sh",
+      "-c",
+      `${netHttp} -warnaserror -define:LICENSING_CHECK -main:Licensing.LicenseKitCheck -out:${folder}/check.exe ${home}/*.cs`
+    ],
     ["sh", "-c", `echo '${libraryMap}' > ${folder}/check.exe.config`]
   ],
-  run: ["mono", `${folder}/check.exe`]
+  run: ["mono", `${folder}/check.exe`],
+  hasKit: true
 })
 
 const cpp = (folder: string): Language => ({

@@ -152,6 +152,7 @@ const quickStarts: { readonly [name: string]: readonly [page: string, language: 
   Python: ["python", "python", "editor.py"],
   Go: ["go", "go", "main.go"],
   Java: ["java", "java", "Editor.java"],
+  "C#": ["csharp", "csharp", "Editor.cs"],
   "C++": ["cpp", "cpp", "editor.cpp"]
 }
 

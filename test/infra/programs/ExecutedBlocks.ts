@@ -81,6 +81,7 @@ export const executed: { readonly [page: string]: { readonly [block: string]: st
   "docs/guides/upgrade.md": { "Check afterwards: sh": guides },
   "docs/clients/README.md": { "How they are checked: sh": verifiers },
   "docs/clients/cpp.md": { "Quick start: sh": verifiers, "Quick start: cpp": verifiers },
+  "docs/clients/csharp.md": { "Quick start: sh": verifiers, "Quick start: csharp": verifiers },
   "docs/clients/go.md": { "Quick start: sh": verifiers, "Quick start: go": verifiers },
   "docs/clients/java.md": { "Quick start: sh": verifiers, "Quick start: java": verifiers },
   "docs/clients/python.md": { "Quick start: sh": verifiers, "Quick start: python": verifiers }
@@ -121,6 +122,7 @@ export const excused: typeof executed = {
     "The simulator: sh": long
   },
   "docs/WEBHOOKS.md": { "A delivery: json": shape, "Verifying: ": formula },
+  "docs/clients/csharp.md": { "Quick start: sh #2": "dotnet add package loads packages." },
   "docs/guides/applications/cli.md": {
     "Quick start: sh": installs,
     "Quick start: sh #2": installs,
