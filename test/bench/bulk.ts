@@ -20,7 +20,7 @@ import { insertMany, makePolicy } from "./load/ManyLicenses.ts"
 import { table } from "./load/Report.ts"
 import { say, startOn } from "./load/Service.ts"
 import { folder, startPostgres } from "./load/Sides.ts"
-import { comparisonOf, steadily } from "./load/Steady.ts"
+import { comparisonOf, steadily, together } from "./load/Steady.ts"
 import { rounded } from "./load/Turns.ts"
 import type { Session } from "./rows/scaleRows.ts"
 
@@ -110,13 +110,20 @@ const program = Effect.gen(function* () {
       isOver = true
       return { load: await loading, result }
     })
+  const without = Effect.andThen(
+    say("measuring without a job"),
+    Effect.map(
+      during(() => pause(seconds * 1000)),
+      ({ load }) => load
+    )
+  )
   yield* during(() => pause(5_000))
-  yield* say("measuring without a job")
-  const { load: before } = yield* during(() => pause(seconds * 1000))
+  const first = yield* without
   const memory = megabytes(service.pid)
 
   yield* say("suspending")
   const suspended = yield* during(() => run(management, service.pid, { action: "suspend", filter }))
+  const second = yield* without
   yield* say("applying the policy")
   const feature = yield* Effect.promise(() =>
     management.call<{ id: string }>(`/products/${policy.product_id}/features`, { name: "new", code: "new" })
@@ -125,6 +132,7 @@ const program = Effect.gen(function* () {
     management.call(`/policies/${policy.id}/features/${feature.id}`, { max_consumptions: 5 }, "PUT")
   )
   const applied = yield* during(() => run(management, service.pid, { action: "apply_policy", filter }))
+  const third = yield* without
   yield* say("dry run")
   const dryRun = yield* Effect.promise(() =>
     run(management, service.pid, { action: "revoke", filter: {}, confirm_all: true, dry_run: true })
@@ -154,10 +162,12 @@ const program = Effect.gen(function* () {
     peak_mb: rounded(peak, 0),
     holds: seconds <= max && job.changed === (name === "dry run" ? all : licenses) && peak - memory <= targets.growthMax
   }))
-  const rows = [suspended, applied].flatMap(({ load }, index) =>
-    comparisonOf(before, load, targets.ratioMax).map((row) => ({ job: jobs[index]!.job, ...row }))
-  )
-  const failed = before.failed + suspended.load.failed + applied.load.failed
+  // A machine changes its speed, so each job is compared with the times before and after it.
+  const rows = [
+    { job: "suspend", load: suspended.load, beside: together(first, second) },
+    { job: "apply_policy", load: applied.load, beside: together(second, third) }
+  ].flatMap(({ beside, job, load }) => comparisonOf(beside, load, targets.ratioMax).map((row) => ({ job, ...row })))
+  const failed = [first, suspended.load, second, applied.load, third].reduce((sum, load) => sum + load.failed, 0)
   const checks = [
     { target: "memory before, MB", found: rounded(memory, 0), holds: true },
     { target: "failed requests: 0", found: failed, holds: failed === 0 },

@@ -4,7 +4,8 @@
  *
  *   npm run bench:mail -- [--mails 10000] [--rate 400] [--seconds 15] [--assert]
  *
- * --rate is runtime requests a second, half validations, half consumptions; --seconds is how long they run before the mails leave.
+ * --rate is runtime requests a second, half validations, half consumptions; --seconds is how long they run before the mails leave, and
+ * again afterwards.
  * --assert exits with 1 if a target is missed.
  */
 import { spawn } from "node:child_process"
@@ -19,7 +20,7 @@ import { type Management, makeSeats, managementOf } from "./load/Licenses.ts"
 import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./load/Processes.ts"
 import { table } from "./load/Report.ts"
 import { folder, startPostgres } from "./load/Sides.ts"
-import { comparisonOf, steadily } from "./load/Steady.ts"
+import { comparisonOf, steadily, together } from "./load/Steady.ts"
 import type { MailOrder, MailReply } from "./peers/receiveMail.ts"
 
 const { values: flags } = parseArgs({
@@ -111,11 +112,11 @@ const program = Effect.gen(function* () {
     await order({ do: "open" }, "opened")
     const began = used()
     let isOver = false
-    const beside = steadily(management, seats, rate, () => isOver)
+    const loading = steadily(management, seats, rate, () => isOver)
     const { did: _, ...received } = await order({ do: "await", recipients: mails, secondsMax: 300 }, "received")
     const ended = used()
     isOver = true
-    const load = await beside
+    const load = await loading
     const cpu = (name: keyof typeof began) => Number((ended[name] - began[name]).toFixed(2))
     const sent = {
       ...received,
@@ -125,7 +126,8 @@ const program = Effect.gen(function* () {
       cpu_mail_server: cpu("mail_server"),
       service_peak_megabytes: peakMegabytes(service.pid)
     }
-    return { sent, load: comparisonOf(before, load, targets.slowdown), failed: before.failed + load.failed }
+    const beside = together(before, await during(Number(flags.seconds)))
+    return { sent, load: comparisonOf(beside, load, targets.slowdown), failed: beside.failed + load.failed }
   })
   const { failed, load, sent } = rows
   const checks = [

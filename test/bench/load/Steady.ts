@@ -44,6 +44,15 @@ export const steadily = async (
   return load
 }
 
+/** The times of two loads as one. */
+export const together = (one: Load, other: Load): Load => ({
+  latencies: {
+    validate: [...one.latencies.validate, ...other.latencies.validate],
+    consume: [...one.latencies.consume, ...other.latencies.consume]
+  },
+  failed: one.failed + other.failed
+})
+
 /** The times of each operation before and during something else, and whether they stay below a ratio. */
 export const comparisonOf = (before: Load, during: Load, ratioMax: number) =>
   operations.map((operation) => {
