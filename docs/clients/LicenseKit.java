@@ -2,6 +2,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.URI;
+import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
@@ -373,6 +374,18 @@ public final class LicenseKit implements AutoCloseable {
     return alone(() -> enter("activate", "device", licenseKey, Map.of()));
   }
 
+  /**
+   * Starts this machine's one trial of the product under this policy, without a license key. It is refused with
+   * TRIAL_ALREADY_USED or TRIAL_NOT_ALLOWED.
+   */
+  public Outcome startTrial(String policyCode) {
+    Map<String, Object> fields = Map.of("policy_code", policyCode, "binding", machine());
+    return alone(() -> {
+      Believed got = ask(new Question("trial", "entitlement", fields, options.binding, null, false), NO_ONE);
+      return enterWith("activate", "device", got.granted() ? got.answer().text("license_key") : null, got);
+    });
+  }
+
   /** Takes a floating seat, or borrows it until an instant that is not null. */
   public Outcome checkout(String licenseKey, Instant until) {
     Map<String, Object> more = until == null ? Map.of() : Map.of("until", iso(until.toEpochMilli()));
@@ -427,6 +440,24 @@ public final class LicenseKit implements AutoCloseable {
   /** Uses an offline envelope that was brought to this machine: alone, or in the whole response. */
   public Outcome openOffline(String envelope, String licenseKey) {
     return alone(() -> open(envelope, licenseKey));
+  }
+
+  /**
+   * Lists the license's devices in the outcome's data, the newest first: with the stored license key if it is null, after
+   * the next_cursor of the page before if there is one, and at most limit if it is not null. Needs no activation, and
+   * changes nothing.
+   */
+  public Outcome listDevices(String licenseKey, String cursor, Integer limit) {
+    Map<String, Object> page = new HashMap<>();
+    if (cursor != null) page.put("cursor", cursor);
+    if (limit != null) page.put("limit", limit);
+    return alone(() -> askAside(licenseKey, new Question("devices", "devices", page, null, null, true)));
+  }
+
+  /** Deactivates another device of the license, which was lost: its slot becomes free. */
+  public Outcome deactivateDevice(String deviceId, String licenseKey) {
+    String path = "devices/" + encoded(deviceId) + "/deactivate";
+    return alone(() -> askAside(licenseKey, new Question(path, "deactivation", Map.of(), null, deviceId, false)));
   }
 
   /** Gives the activation back. */
@@ -518,14 +549,21 @@ public final class LicenseKit implements AutoCloseable {
     Believed got = ask(operation, more, own);
     synchronized (state) {
       if (identity == null || !identity.licenseKey().equals(own.licenseKey())) {
-        // Another license than before: until it is granted the one before stays.
-        if (!got.granted()) {
-          if (holding == null) missed = got.why();
-          return outcomeOf(got);
-        }
-        begin(own.licenseKey());
+        return enterWith(operation, gives, own.licenseKey(), got);
       }
       return settle(operation, got, got.granted() ? gives : null);
+    }
+  }
+
+  /** Another license than before: until it is granted the one before stays. */
+  private Outcome enterWith(String operation, String gives, String licenseKey, Believed got) {
+    synchronized (state) {
+      if (got.granted()) {
+        begin(licenseKey);
+        return settle(operation, got, gives);
+      }
+      if (holding == null) missed = got.why();
+      return outcomeOf(got);
     }
   }
 
@@ -546,8 +584,8 @@ public final class LicenseKit implements AutoCloseable {
   private Outcome open(String envelope, String licenseKey) {
     Identity own = identityOf(licenseKey);
     if (own == null) return outcomeOf(NOT_ACTIVATED);
-    Licensing.Expected expected = expected("offline", own, null);
-    Believed got = believing(null, () -> opened(envelopeIn(envelope), own.licenseKey(), expected));
+    Licensing.Expected expected = expected("offline", own, null, options.binding);
+    Believed got = believing(null, false, () -> opened(envelopeIn(envelope), own.licenseKey(), expected));
     synchronized (state) {
       if (got.granted()) {
         if (identity == null || !identity.licenseKey().equals(own.licenseKey())) begin(own.licenseKey());
@@ -582,21 +620,56 @@ public final class LicenseKit implements AutoCloseable {
     return request;
   }
 
+  /** A request about the license's other devices. Its refusal is not about this one, so it only warns. */
+  private Outcome askAside(String licenseKey, Question question) {
+    Identity own = identityOf(licenseKey);
+    if (own == null) return outcomeOf(NOT_ACTIVATED);
+    Believed got = ask(question, own);
+    synchronized (state) {
+      if (got.granted()) see(got.answer().text("issued_at"));
+      return outcomeOf(got, Decision.WARN);
+    }
+  }
+
+  /**
+   * What is asked, and what its answer must be. The binding is null where the answer has none, or that of another device;
+   * a GET has the fields in its query.
+   */
+  private record Question(String path, String kind, Map<String, Object> fields, Licensing.Binding binding,
+      String deviceId, boolean isRead) {}
+
+  /** For a request without a license key. */
+  private static final Identity NO_ONE = new Identity(null, null, null);
+
   private Believed ask(String operation, Map<String, Object> more, Identity own) {
-    String nonce = Base64.getEncoder().encodeToString(options.random.apply(16));
     boolean isOfLease = operation.equals("floating/heartbeat") || operation.equals("floating/checkin");
     Map<String, Object> fields = isOfLease ? new HashMap<>() : machine();
     fields.putAll(more);
+    return ask(new Question(operation, KINDS.get(operation), fields, options.binding, null, false), own);
+  }
+
+  private Believed ask(Question question, Identity own) {
+    String nonce = Base64.getEncoder().encodeToString(options.random.apply(16));
+    Map<String, Object> fields = new HashMap<>(question.fields());
     fields.put("nonce", nonce);
     fields.put("product_code", options.productCode);
-    Map<String, String> headers =
-        Map.of("Authorization", "License " + own.licenseKey(), "Content-Type", "application/json");
-    String url = options.baseUrl + "/api/v1/license/" + operation;
-    Reply reply = sender.send(url, headers, Licensing.Json.write(fields), options.timeout);
+    Map<String, String> headers = new HashMap<>();
+    if (own.licenseKey() != null) headers.put("Authorization", "License " + own.licenseKey());
+    String url = options.baseUrl + "/api/v1/license/" + question.path();
+    String body = null;
+    if (question.isRead()) {
+      List<String> query = new ArrayList<>();
+      fields.forEach((name, value) -> query.add(name + "=" + encoded(String.valueOf(value))));
+      url += "?" + String.join("&", query);
+    } else {
+      headers.put("Content-Type", "application/json");
+      body = Licensing.Json.write(fields);
+    }
+    Reply reply = sender.send(url, headers, body, options.timeout);
     if (reply.problem() != null) return Believed.missed("NOT_REACHED", null, reply.problem(), null, 0);
-    Licensing.Expected expected = expected(KINDS.get(operation), own, nonce);
-    return believing(reply, () -> {
-      if (operation.equals("offline")) {
+    Licensing.Expected expected = expected(question.kind(), own, nonce, question.binding());
+    return believing(reply, own.licenseKey() == null, () -> {
+      if (question.kind().equals("offline")) {
         // The envelope is signed, and so is what is in it.
         Licensing.Answer outer = Licensing.judge(keys(), reply.body(), Licensing.Expected.NOTHING);
         if (!outer.isRefusal()) {
@@ -604,6 +677,10 @@ public final class LicenseKit implements AutoCloseable {
         }
       }
       Licensing.Answer answer = Licensing.judge(keys(), reply.body(), expected);
+      String other = question.deviceId();
+      if (other != null && !answer.isRefusal() && !other.equals(answer.text("device_id"))) {
+        throw new Licensing.Distrusted("binding", "another device answered");
+      }
       return new Judged(answer, new String(reply.body(), StandardCharsets.UTF_8));
     });
   }
@@ -619,15 +696,15 @@ public final class LicenseKit implements AutoCloseable {
     return new Judged(Licensing.judge(keys(), text, expected), new String(text, StandardCharsets.UTF_8));
   }
 
-  private Licensing.Expected expected(String kind, Identity own, String nonce) {
+  private Licensing.Expected expected(String kind, Identity own, String nonce, Licensing.Binding binding) {
     synchronized (state) {
       Instant seen = Double.isInfinite(highest) ? null : Instant.ofEpochMilli((long) highest);
-      return new Licensing.Expected(kind, own.licenseId(), own.productId(), options.productCode, options.binding,
-          nonce, options.clock.instant(), seen);
+      return new Licensing.Expected(kind, own.licenseId(), own.productId(), options.productCode, binding, nonce,
+          options.clock.instant(), seen);
     }
   }
 
-  private Believed believing(Reply reply, Judging judging) {
+  private Believed believing(Reply reply, boolean isTrial, Judging judging) {
     try {
       Judged judged;
       try {
@@ -638,21 +715,21 @@ public final class LicenseKit implements AutoCloseable {
       }
       return new Believed(judged.answer(), judged.text(), null, null, null, null, 0);
     } catch (Licensing.Distrusted distrusted) {
-      return missed(distrusted.rule, reply);
+      return missed(distrusted.rule, reply, isTrial);
     } catch (Licensing.Json.Malformed malformed) {
-      return missed("signature", reply);
+      return missed("signature", reply, isTrial);
     }
   }
 
-  private static Believed missed(String rule, Reply reply) {
+  private static Believed missed(String rule, Reply reply, boolean isTrial) {
     if (rule.equals("times")) return Believed.missed("CLOCK_WRONG", rule, null, null, 0);
     if (reply == null) return Believed.missed("NOT_REACHED", rule, null, null, 0);
     boolean isSeconds = reply.retryAfter().matches("[0-9]{1,9}");
     double wait = isSeconds ? Math.min(Double.parseDouble(reply.retryAfter()) * 1000, HOUR) : 0;
     String code = codeIn(reply.body());
-    // Only these unsigned codes ask the user for something.
-    boolean isOfKey = Set.of("LICENSE_KEY_INVALID", "LICENSE_KEY_MISSING").contains(code);
-    if (isOfKey && rule.equals("signature") && reply.status() == 401) {
+    // Only these unsigned codes ask the user for something. A trial that is refused takes nothing away.
+    boolean isOfKey = reply.status() == 401 && Set.of("LICENSE_KEY_INVALID", "LICENSE_KEY_MISSING").contains(code);
+    if (rule.equals("signature") && !code.isEmpty() && (isTrial ? reply.status() == 403 : isOfKey)) {
       return Believed.missed(code, null, null, null, wait);
     }
     return Believed.missed("NOT_REACHED", rule, "response", reply.status(), wait);
@@ -977,13 +1054,17 @@ public final class LicenseKit implements AutoCloseable {
   // ---- Outcomes ----
 
   private Outcome outcomeOf(Believed got) {
+    return outcomeOf(got, ruleOf(got.code()).decision());
+  }
+
+  /** The stricter of the refusal's decision and the verdict after it. */
+  private Outcome outcomeOf(Believed got, Decision own) {
     Verdict verdict = verdict();
     if (got.granted()) {
       return new Outcome(
           true, verdict.decision(), verdict.reason(), got.content(), verdict.refusal(), null, null, null, null);
     }
     if (got.refused()) {
-      Decision own = ruleOf(got.code()).decision();
       boolean isStricter = verdict.decision().compareTo(own) > 0;
       Verdict stricter = isStricter ? verdict : verdict.with(own, got.code());
       return new Outcome(
@@ -1112,7 +1193,8 @@ public final class LicenseKit implements AutoCloseable {
   private static String codeIn(byte[] body) {
     try {
       Licensing.Json.Member error = Licensing.Json.members(body).get("error");
-      return error == null ? "" : String.valueOf(objectOf(error.value()).get("code"));
+      String code = error == null ? null : text(objectOf(error.value()).get("code"));
+      return code == null ? "" : code;
     } catch (Licensing.Json.Malformed malformed) {
       return "";
     }
@@ -1147,6 +1229,11 @@ public final class LicenseKit implements AutoCloseable {
 
   private static String text(Object value) {
     return value instanceof String text ? text : null;
+  }
+
+  /** For a segment of a path or a query. */
+  private static String encoded(String text) {
+    return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
   }
 
   private static byte[] utf8(String text) {

@@ -163,6 +163,9 @@ namespace Licensing
                 case "open_offline":
                     return Done(kit.OpenOfflineAsync(
                         Member(responses, text("file") ?? "") as string ?? "", key));
+                case "start_trial": return Done(kit.StartTrialAsync(text("policy_code")));
+                case "list_devices": return Done(kit.ListDevicesAsync(key));
+                case "deactivate_device": return Done(kit.DeactivateDeviceAsync(text("device_id"), key));
                 case "deactivate": return Done(kit.DeactivateAsync());
                 case "checkin": return Done(kit.CheckinAsync());
                 default: throw new ArgumentException(operation);
@@ -172,10 +175,10 @@ namespace Licensing
             private Task<Reply> Respond(
                 string url, IReadOnlyDictionary<string, string> headers, string body, TimeSpan timeout)
             {
-                var path = url.Substring(url.IndexOf("/api/v1/", StringComparison.Ordinal) + 8);
+                var path = url.Split('?')[0].Substring(url.IndexOf("/api/v1/", StringComparison.Ordinal) + 8);
                 var words = path.StartsWith("license/", StringComparison.Ordinal) ? path.Substring(8) : path;
                 var sent = ObjectIn(body ?? "{}");
-                foreach (var name in new[] { "event_id", "until" })
+                foreach (var name in new[] { "event_id", "until", "policy_code" })
                     if (sent.ContainsKey(name)) words += " " + sent[name];
                 asked.Add(words);
                 var next = given.Count == 0 ? new Dictionary<string, object> { { "fails", "refused" } }
@@ -282,6 +285,8 @@ namespace Licensing
                     // As it should be.
                 }
             }
+            Say("devices", await kit.ListDevicesAsync(limit: 10));
+            Say("other device", await kit.DeactivateDeviceAsync("none/of these"));
             Say("deactivate", await kit.DeactivateAsync());
             Say("checkout", await kit.CheckoutAsync());
             kit.Start();
@@ -301,6 +306,11 @@ namespace Licensing
             Say("threads", last.Verdict, ", " + last.Feature("export")["remaining"]);
             Say("checkin", await last.CheckinAsync());
             last.Dispose();
+            var tried = new LicenseKit(options(url, new MemoryStore()));
+            Say("trial", await tried.StartTrialAsync("trial"));
+            Say("trial again", await new LicenseKit(options(url, new MemoryStore())).StartTrialAsync("trial"));
+            var devices = (await tried.ListDevicesAsync()).Data["devices"];
+            Console.WriteLine("devices: " + ((List<object>)devices).Count);
         }
 
         private static int Main(string[] arguments)

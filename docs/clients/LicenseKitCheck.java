@@ -184,6 +184,12 @@ final class LicenseKitCheck {
           return kit.issueOffline();
         case "open_offline":
           return kit.openOffline((String) responses.getOrDefault(String.valueOf(with.get("file")), ""), key);
+        case "start_trial":
+          return kit.startTrial((String) with.get("policy_code"));
+        case "list_devices":
+          return kit.listDevices(key, null, null);
+        case "deactivate_device":
+          return kit.deactivateDevice((String) with.get("device_id"), key);
         case "deactivate":
           return kit.deactivate();
         case "checkin":
@@ -194,10 +200,10 @@ final class LicenseKitCheck {
     }
 
     private LicenseKit.Reply send(String url, Map<String, String> headers, String body, Duration timeout) {
-      StringBuilder words = new StringBuilder(url.replaceFirst(".*/api/v1/", "").replaceFirst("^license/", ""));
+      StringBuilder words = new StringBuilder(url.replaceFirst(".*/api/v1/(license/)?", "").replaceFirst("\\?.*", ""));
       try {
         Map<String, Licensing.Json.Member> sent = Licensing.Json.members(body == null ? "{}" : body);
-        for (String name : List.of("event_id", "until")) {
+        for (String name : List.of("event_id", "until", "policy_code")) {
           if (sent.containsKey(name)) words.append(' ').append(sent.get(name).value());
         }
       } catch (Licensing.Json.Malformed malformed) {
@@ -290,6 +296,8 @@ final class LicenseKitCheck {
       say(name, new LicenseKit(new LicenseKit.Options(hostile + "/" + name, arguments[4], keys, binding, copy)
               .timeout(Duration.ofMillis(500))).validate());
     }
+    say("devices", kit.listDevices(null, null, 10));
+    say("other device", kit.deactivateDevice("none/of these", null));
     say("deactivate", kit.deactivate());
     say("checkout", kit.checkout(null, null));
     kit.start();
@@ -312,6 +320,11 @@ final class LicenseKitCheck {
     System.out.println("threads: " + Machine.lower(last.verdict().decision()) + " " + last.verdict().reason() + ", "
         + last.feature("export").get("remaining"));
     say("checkin", last.checkin());
+    LicenseKit tried = new LicenseKit(new LicenseKit.Options(url, arguments[4], keys, binding, new Memory()));
+    say("trial", tried.startTrial("trial"));
+    LicenseKit reset = new LicenseKit(new LicenseKit.Options(url, arguments[4], keys, binding, new Memory()));
+    say("trial again", reset.startTrial("trial"));
+    System.out.println("devices: " + list(tried.listDevices(null, null, null).data().get("devices")).size());
     System.exit(0);
   }
 

@@ -38,7 +38,7 @@ public struct Distrusted: Error {
 public typealias Keys = [String: String]
 
 /// This machine or container. The key is hashed; the request is what a request says of it.
-public struct DeviceBinding {
+public struct DeviceBinding: Sendable {
   public let kind: String
   public let key: String
   public let request: [String: JSON]
@@ -59,7 +59,7 @@ public struct DeviceBinding {
 }
 
 /// What the application knows. nil is not compared.
-public struct Expected {
+public struct Expected: Sendable {
   public var kind: String?
   public var licenseID: String?
   public var productID: String?
@@ -75,7 +75,7 @@ public struct Expected {
 }
 
 /// The signed part of an answer: `data` of a success, or `error` of a refusal.
-public struct Answer {
+public struct Answer: Sendable {
   public let isRefusal: Bool
   public let content: [String: JSON]
   /// The signed bytes of the content, to decode with JSONDecoder.
@@ -326,7 +326,7 @@ public final class Client {
     request.setValue("License \(licenseKey)", forHTTPHeaderField: "Authorization")
     request.setValue("application/json", forHTTPHeaderField: "Content-Type")
     request.httpBody = Data(JSON.object(body).written.utf8)
-    let received = try await self.received(request)
+    let received = try await Receiver.received(request)
     return try believed(judge(keys: keys, body: received, expected: expected(kind, nonce)))
   }
 
@@ -335,19 +335,6 @@ public final class Client {
     let expectation = expected("offline", nil)
     return try believed(
       openOfflineEnvelope(keys: keys, licenseKey: licenseKey, envelope: envelope, expected: expectation))
-  }
-
-  /// Older versions of Foundation outside of Apple's platforms have no `data(for:)`.
-  private func received(_ request: URLRequest) async throws -> Data {
-    try await withCheckedThrowingContinuation { continuation in
-      URLSession.shared.dataTask(with: request) { data, _, problem in
-        if let data = data, problem == nil {
-          continuation.resume(returning: data)
-        } else {
-          continuation.resume(throwing: problem ?? URLError(.badServerResponse))
-        }
-      }.resume()
-    }
   }
 
   private func expected(_ kind: String, _ nonce: String?) -> Expected {
@@ -374,6 +361,45 @@ public final class Client {
   }
 }
 
+/// Receives one response of at most 1 MiB. It follows no redirect, which would carry the license key to another host.
+/// The session calls its delegate on one serial queue.
+private final class Receiver: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+  private let continuation: CheckedContinuation<Data, Error>
+  private var body = Data()
+
+  private init(_ continuation: CheckedContinuation<Data, Error>) { self.continuation = continuation }
+
+  static func received(_ request: URLRequest) async throws -> Data {
+    try await withCheckedThrowingContinuation { continuation in
+      let configuration = URLSessionConfiguration.ephemeral
+      configuration.timeoutIntervalForResource = request.timeoutInterval
+      let session = URLSession(configuration: configuration, delegate: Receiver(continuation), delegateQueue: nil)
+      session.dataTask(with: request).resume()
+      session.finishTasksAndInvalidate()
+    }
+  }
+
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+    newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+  ) {
+    completionHandler(nil)
+  }
+
+  func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+    body.append(data)
+    if body.count > bodyBytesMax { dataTask.cancel() }
+  }
+
+  func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError problem: Error?) {
+    if let problem = problem {
+      continuation.resume(throwing: problem)
+    } else {
+      continuation.resume(returning: body)
+    }
+  }
+}
+
 private func hex(_ bytes: Data) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 
 private func sha256Hex(_ text: String) -> String { hex(Data(SHA256.hash(data: Data(text.utf8)))) }
@@ -392,7 +418,7 @@ struct Malformed: Error {
   init(_ message: String) { self.message = message }
 }
 
-public enum JSON {
+public enum JSON: Sendable {
   case null
   case bool(Bool)
   case number(Double)
@@ -774,6 +800,8 @@ struct Check {
         print("\(operation): \(says)")
       } catch let distrusted as Distrusted {
         print("\(operation): distrusted \(distrusted.rule)")
+      } catch let problem as URLError {
+        print("\(operation): not reached \(problem.code.rawValue)")
       }
     }
   }

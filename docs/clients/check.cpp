@@ -321,6 +321,9 @@ struct Machine {
     if (operation == "reverse") return kit->reverse(*word("feature_code"), *word("event_id"));
     if (operation == "issue_offline") return kit->issue_offline();
     if (operation == "open_offline") return kit->open_offline(response(word("file").value_or("")), word("license_key"));
+    if (operation == "start_trial") return kit->start_trial(*word("policy_code"));
+    if (operation == "list_devices") return kit->list_devices(word("license_key"));
+    if (operation == "deactivate_device") return kit->deactivate_device(*word("device_id"), word("license_key"));
     if (operation == "deactivate") return kit->deactivate();
     if (operation == "checkin") return kit->checkin();
     throw std::runtime_error("no operation " + operation);
@@ -329,8 +332,9 @@ struct Machine {
   Reply send(const Request& request) {
     std::string path = request.url.substr(request.url.find("/api/v1/") + 8);
     if (path.rfind("license/", 0) == 0) path = path.substr(8);
+    path = path.substr(0, path.find('?'));
     Json sent = JsonReader::object(request.body.value_or("{}"));
-    for (const char* name : {"event_id", "until"})
+    for (const char* name : {"event_id", "until", "policy_code"})
       if (auto value = sent.text_of(name)) path += " " + *value;
     asked.push_back(path);
     Reply reply;
@@ -425,6 +429,8 @@ static int live(char** arguments) {
     given.timeout_ms = 500;
     say(name, LicenseKit(std::move(given)).validate());
   }
+  say("devices", kit.list_devices(std::nullopt, "", 10));
+  say("other device", kit.deactivate_device("none/of these"));
   say("deactivate", kit.deactivate());
   say("checkout", kit.checkout());
   kit.start();
@@ -445,6 +451,10 @@ static int live(char** arguments) {
   kit.stop();
   std::cout << "threads: " << last.verdict().words() << ", " << *last.feature("export")->remaining << "\n";
   say("checkin", last.checkin());
+  LicenseKit tried(options(url, std::make_shared<Memory>())), reset(options(url, std::make_shared<Memory>()));
+  say("trial", tried.start_trial("trial"));
+  say("trial again", reset.start_trial("trial"));
+  std::cout << "devices: " << tried.list_devices().data->find("devices")->items.size() << "\n";
   return 0;
 }
 

@@ -130,10 +130,8 @@ inline Reply send_with_curl(const Request& request) {
     return reply;
   }
   curl_slist* listed = nullptr;
-  if (request.body) {
-    listed = curl_slist_append(listed, "Content-Type: application/json");
-    listed = curl_slist_append(listed, ("Authorization: " + key).c_str());
-  }
+  if (request.body) listed = curl_slist_append(listed, "Content-Type: application/json");
+  if (!key.empty()) listed = curl_slist_append(listed, ("Authorization: " + key).c_str());
   std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(listed, curl_slist_free_all);
   using Write = std::size_t (*)(char*, std::size_t, std::size_t, void*);
   Write write = [](char* bytes, std::size_t size, std::size_t count, void* into) -> std::size_t {
@@ -333,6 +331,16 @@ class LicenseKit {
     return alone([&] { return enter("activate", "device", license_key, ""); });
   }
 
+  // Starts this machine's one trial of the product under this policy, without a license key. It is refused with
+  // TRIAL_ALREADY_USED or TRIAL_NOT_ALLOWED.
+  Outcome start_trial(const std::string& policy_code) {
+    return alone([&] {
+      std::string fields = member("policy_code", policy_code) + ",\"binding\":{" + machine() + "}";
+      Believed got = ask({"trial", "entitlement", fields, options.binding}, nullptr);
+      return enter_with("activate", "device", got.granted() ? got.answer->text("license_key") : "", got);
+    });
+  }
+
   // Takes a floating seat, or borrows it until an instant in milliseconds since the epoch.
   Outcome checkout(const std::optional<std::string>& license_key = std::nullopt,
                    std::optional<std::int64_t> until_ms = std::nullopt) {
@@ -382,6 +390,23 @@ class LicenseKit {
   // Uses an offline envelope that was brought to this machine: alone, or in the whole response.
   Outcome open_offline(const std::string& envelope, const std::optional<std::string>& license_key = std::nullopt) {
     return alone([&] { return open(envelope, license_key); });
+  }
+
+  // Lists the license's devices in the outcome's data, the newest first: at most limit unless it is 0, after the
+  // next_cursor of the page before unless that is empty. Needs no activation, and changes nothing.
+  Outcome list_devices(const std::optional<std::string>& license_key = std::nullopt, const std::string& cursor = "",
+                       int limit = 0) {
+    std::string query;
+    if (!cursor.empty()) query += "cursor=" + encoded(cursor) + "&";
+    if (limit != 0) query += "limit=" + std::to_string(limit) + "&";
+    return ask_aside(license_key, {"devices", "devices", query, std::nullopt, "", true});
+  }
+
+  // Deactivates another device of the license, which was lost: its slot becomes free.
+  Outcome deactivate_device(const std::string& device_id,
+                            const std::optional<std::string>& license_key = std::nullopt) {
+    std::string path = "devices/" + encoded(device_id) + "/deactivate";
+    return ask_aside(license_key, {path, "deactivation", "", std::nullopt, device_id});
   }
 
   // Gives the activation back.
@@ -540,14 +565,41 @@ class LicenseKit {
     Believed got = ask(operation, more, *own);
     Lock lock(state);
     if (!identity || identity->license_key != own->license_key) {
-      // Another license than before: until it is granted the one before stays.
-      if (!got.granted()) {
-        if (held.empty()) missed = got.why();
-        return outcome_of(got);
-      }
-      begin(own->license_key);
+      return enter_with(operation, gives, own->license_key, got);
     }
     return settle(operation, got, got.granted() ? gives : "");
+  }
+
+  // Another license than before: until it is granted the one before stays.
+  Outcome enter_with(const std::string& operation, const std::string& gives, const std::string& license_key,
+                     const Believed& got) {
+    Lock lock(state);
+    if (got.granted()) {
+      begin(license_key);
+      return settle(operation, got, gives);
+    }
+    if (held.empty()) missed = got.why();
+    return outcome_of(got);
+  }
+
+  // What is asked, and what its answer must be.
+  struct Question {
+    std::string path, kind, fields;                    // of an object; of a query, each with & behind it, if is_read
+    std::optional<Binding> binding = std::nullopt;     // none where the answer has none, or that of another device
+    std::string device_id = {};
+    bool is_read = false;
+  };
+
+  // A request about the license's other devices. Its refusal is not about this one, so it only warns.
+  Outcome ask_aside(const std::optional<std::string>& license_key, const Question& question) {
+    return alone([&] {
+      std::optional<Identity> own = identity_of(license_key);
+      if (!own) return not_activated();
+      Believed got = ask(question, &*own);
+      Lock lock(state);
+      if (got.granted()) see(got.answer->text("issued_at"));
+      return outcome_of(got, Decision::warn);
+    });
   }
 
   // A request of what is held. What the service has forgotten is taken again, once.
@@ -573,8 +625,8 @@ class LicenseKit {
   Outcome open(const std::string& envelope, const std::optional<std::string>& license_key) {
     std::optional<Identity> own = identity_of(license_key);
     if (!own) return not_activated();
-    Expected wanted = expected("offline", *own, std::nullopt);
-    Believed got = believing(nullptr, [&] { return opened(envelope_in(envelope), own->license_key, wanted); });
+    Expected wanted = expected("offline", &*own, std::nullopt, options.binding);
+    Believed got = believing(nullptr, false, [&] { return opened(envelope_in(envelope), own->license_key, wanted); });
     Lock lock(state);
     if (got.granted()) {
       if (!identity || identity->license_key != own->license_key) begin(own->license_key);
@@ -618,22 +670,49 @@ class LicenseKit {
         {"consume", "entitlement"},  {"deactivate", "deactivation"}, {"offline", "offline"},
         {"floating/checkout", "floating_checkout"}, {"floating/heartbeat", "floating_lease"},
         {"floating/checkin", "floating_lease"}};
-    std::string nonce = to_base64(options.random(16));
     bool is_of_lease = operation == "floating/heartbeat" || operation == "floating/checkin";
-    std::string body = "{" + (is_of_lease ? "" : machine() + ",") + (more.empty() ? "" : more + ",") +
-                       member("nonce", nonce) + "," + member("product_code", options.product_code) + "}";
-    Reply reply = options.send({options.base_url + "/api/v1/license/" + operation, "License " + own.license_key, body,
-                                options.timeout_ms});
+    std::string fields = is_of_lease ? more : machine() + (more.empty() ? "" : "," + more);
+    return ask({operation, kinds.at(operation), fields, options.binding}, &own);
+  }
+
+  // Without an identity the request has no license key.
+  Believed ask(const Question& question, const Identity* own) {
+    std::string nonce = to_base64(options.random(16)), url = options.base_url + "/api/v1/license/" + question.path;
+    std::optional<std::string> body;
+    if (question.is_read) {
+      url += "?" + question.fields + "nonce=" + encoded(nonce) + "&product_code=" + encoded(options.product_code);
+    } else {
+      body = "{" + question.fields + (question.fields.empty() ? "" : ",") + member("nonce", nonce) + "," +
+             member("product_code", options.product_code) + "}";
+    }
+    Reply reply = options.send({url, own ? "License " + own->license_key : "", body, options.timeout_ms});
     if (!reply.problem.empty()) return {std::nullopt, "", "NOT_REACHED", "", reply.problem, reply.status};
-    Expected wanted = expected(kinds.at(operation), own, nonce);
-    return believing(&reply, [&]() -> std::pair<Answer, std::string> {
+    Expected wanted = expected(question.kind, own, nonce, question.binding);
+    return believing(&reply, own == nullptr, [&]() -> std::pair<Answer, std::string> {
       // The envelope is signed, and so is what is in it.
-      if (operation == "offline") {
+      if (question.kind == "offline") {
         Answer outer = judge(keys(), reply.body, {});
-        if (!outer.is_refusal) return opened(outer.bytes, own.license_key, wanted);
+        if (!outer.is_refusal) return opened(outer.bytes, own->license_key, wanted);
       }
-      return {judge(keys(), reply.body, wanted), reply.body};
+      Answer answer = judge(keys(), reply.body, wanted);
+      bool is_deactivation = !question.device_id.empty() && !answer.is_refusal;
+      if (is_deactivation && answer.text("device_id") != question.device_id) {
+        throw Distrusted("binding", "another device answered");
+      }
+      return {answer, reply.body};
     });
+  }
+
+  // For a segment of a path or a query.
+  static std::string encoded(const std::string& text) {
+    static constexpr char digits[] = "0123456789ABCDEF";
+    std::string found;
+    for (unsigned char byte : text) {
+      bool is_plain = (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
+                      byte == '-' || byte == '.' || byte == '_' || byte == '~';
+      found += is_plain ? std::string(1, char(byte)) : std::string{'%', digits[byte >> 4], digits[byte & 15]};
+    }
+    return found;
   }
 
   std::pair<Answer, std::string> opened(const std::string& envelope, const std::string& license_key,
@@ -647,16 +726,18 @@ class LicenseKit {
     return {judge(keys(), text, wanted), text};
   }
 
-  Expected expected(const std::string& kind, const Identity& own, std::optional<std::string> nonce) const {
+  Expected expected(const std::string& kind, const Identity* own, std::optional<std::string> nonce,
+                    const std::optional<Binding>& binding) const {
     Lock lock(state);
+    Identity known = own ? *own : Identity{};
     std::optional<std::int64_t> seen;
     if (std::isfinite(highest)) seen = std::int64_t(highest);
-    return {kind, own.license_id, own.product_id, options.product_code, options.binding, std::move(nonce),
+    return {kind, known.license_id, known.product_id, options.product_code, binding, std::move(nonce),
             options.now_ms(), seen};
   }
 
   template <typename Judged>
-  Believed believing(const Reply* reply, Judged judged) {
+  Believed believing(const Reply* reply, bool is_trial, Judged judged) {
     try {
       try {
         return believed(judged());
@@ -664,7 +745,7 @@ class LicenseKit {
         if (distrusted.rule != "kid" || !fetch_keys()) throw;
       }
       return believed(judged());
-    } catch (const Distrusted& distrusted) { return missed_by(distrusted.rule, reply); }
+    } catch (const Distrusted& distrusted) { return missed_by(distrusted.rule, reply, is_trial); }
   }
 
   static Believed believed(std::pair<Answer, std::string> found) {
@@ -674,7 +755,7 @@ class LicenseKit {
     return got;
   }
 
-  static Believed missed_by(const std::string& rule, const Reply* reply) {
+  static Believed missed_by(const std::string& rule, const Reply* reply, bool is_trial) {
     Believed got;
     got.rule = rule;
     got.reason = rule == "times" ? "CLOCK_WRONG" : "NOT_REACHED";
@@ -684,9 +765,9 @@ class LicenseKit {
       got.retry_after = std::min(double(std::stol(wait)) * 1000, hour);
     }
     std::string code = code_in(reply->body);
-    // Only these unsigned codes ask the user for something.
-    bool is_of_key = code == "LICENSE_KEY_INVALID" || code == "LICENSE_KEY_MISSING";
-    if (is_of_key && rule == "signature" && reply->status == 401) {
+    // Only these unsigned codes ask the user for something. A trial that is refused takes nothing away.
+    bool is_of_key = reply->status == 401 && (code == "LICENSE_KEY_INVALID" || code == "LICENSE_KEY_MISSING");
+    if (rule == "signature" && (is_trial ? reply->status == 403 && !code.empty() : is_of_key)) {
       got.reason = code;
       got.rule = "";
       return got;
@@ -1028,13 +1109,15 @@ class LicenseKit {
     return outcome_of(got);
   }
 
-  Outcome outcome_of(const Believed& got) const {
+  Outcome outcome_of(const Believed& got) const { return outcome_of(got, rule_of(got.code()).decision); }
+
+  // The stricter of the refusal's decision and the verdict after it.
+  Outcome outcome_of(const Believed& got, Decision own) const {
     Outcome outcome{verdict()};
     if (got.granted()) {
       outcome.granted = true;
       outcome.data = got.content();
     } else if (got.refused()) {
-      Decision own = rule_of(got.code()).decision;
       if (!(outcome.decision > own)) {
         outcome.decision = own;
         outcome.reason = got.code();

@@ -25,6 +25,7 @@ import ssl
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Callable
@@ -233,6 +234,20 @@ class _Believed:
         return self.reason if self.answer is None else self.code if self.refusal is not None else None
 
 
+@dataclass(frozen=True)
+class _Question:
+    """What is asked, and what its answer must be."""
+
+    path: str
+    kind: str
+    fields: dict
+    binding: Binding | None = None
+    """None where the answer has none, or that of another device."""
+    device_id: str | None = None
+    read: bool = False
+    """Set for a GET, which has the fields in its query."""
+
+
 class LicenseKit:
     """One machine's use of one license."""
 
@@ -310,6 +325,10 @@ class LicenseKit:
         """Activates this machine with the license key, or again with the stored one."""
         return self._alone(lambda: self._enter("activate", "device", license_key, {}))
 
+    def start_trial(self, policy_code: str) -> Outcome:
+        """Starts this machine's one trial of the product under this policy, without a license key."""
+        return self._alone(lambda: self._begin_trial(policy_code))
+
     def checkout(self, license_key: str | None = None, until: datetime | None = None) -> Outcome:
         """Takes a floating seat; with `until`, a time with its zone, borrows it."""
         more = {} if until is None else {"until": _iso(_epoch_millis(until))}
@@ -346,6 +365,20 @@ class LicenseKit:
     def open_offline(self, envelope: str, license_key: str | None = None) -> Outcome:
         """Uses an offline envelope that was brought to this machine: alone, or in the whole response."""
         return self._alone(lambda: self._open(envelope, license_key))
+
+    def list_devices(
+        self, license_key: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> Outcome:
+        """Lists the license's devices in `data`, the newest first. Needs no activation, and changes nothing."""
+        page = {name: value for name, value in (("cursor", cursor), ("limit", limit)) if value is not None}
+        question = _Question("devices", "devices", page, read=True)
+        return self._alone(lambda: self._ask_aside(question, license_key))
+
+    def deactivate_device(self, device_id: str, license_key: str | None = None) -> Outcome:
+        """Deactivates another device of the license, which was lost: its slot becomes free."""
+        path = f"devices/{urllib.parse.quote(device_id, safe='')}/deactivate"
+        question = _Question(path, "deactivation", {}, device_id=device_id)
+        return self._alone(lambda: self._ask_aside(question, license_key))
 
     def deactivate(self) -> Outcome:
         """Gives the activation back."""
@@ -412,13 +445,24 @@ class LicenseKit:
         believed = self._ask(operation, more, identity)
         with self._state:
             if self._identity is None or identity[0] != self._identity[0]:
-                # Another license than before: until it is granted the one before stays.
-                if not believed.granted:
-                    if self._holding is None:
-                        self._missed = believed.why
-                    return self._outcome(believed)
-                self._begin(identity[0])
+                return self._enter_with(operation, holding, identity[0], believed)
             return self._settle(operation, believed, holding if believed.granted else None)
+
+    def _enter_with(self, operation: str, holding: str, license_key: str | None, believed: _Believed) -> Outcome:
+        """Another license than before: until it is granted the one before stays."""
+        with self._state:
+            if believed.granted:
+                self._begin(license_key)
+                return self._settle(operation, believed, holding)
+            if self._holding is None:
+                self._missed = believed.why
+            return self._outcome(believed)
+
+    def _begin_trial(self, policy_code: str) -> Outcome:
+        fields = {"policy_code": policy_code, "binding": self._machine}
+        believed = self._send(_Question("trial", "entitlement", fields, self._binding), None)
+        key = str(believed.answer.content.get("license_key")) if believed.granted else None
+        return self._enter_with("activate", "device", key, believed)
 
     def _use(self, operation: str, more: dict) -> Outcome:
         """A request of what is held. What the service has forgotten is taken again, once."""
@@ -438,7 +482,7 @@ class LicenseKit:
         identity = self._identity_of(license_key)
         if identity is None:
             return self._outcome(_Believed(reason="NOT_ACTIVATED"))
-        expected = self._expected("offline", identity, None, self._platform.now())
+        expected = self._expected("offline", identity, None, self._platform.now(), self._binding)
         believed = self._believing(lambda: self._opened(_envelope_in(envelope), identity[0], expected), None)
         with self._state:
             if believed.granted:
@@ -466,37 +510,64 @@ class LicenseKit:
             data = believed.answer.content if believed.granted else None
             return Outcome(**vars(self.verdict), granted=True, data=data)
 
+    def _ask_aside(self, question: _Question, license_key: str | None) -> Outcome:
+        """A request about the license's other devices. Its refusal is not about this one, so it only warns."""
+        identity = self._identity_of(license_key)
+        if identity is None:
+            return self._outcome(_Believed(reason="NOT_ACTIVATED"))
+        believed = self._send(question, identity)
+        with self._state:
+            if believed.granted:
+                self._see(believed.answer.content.get("issued_at"))
+            return self._outcome(believed, "warn")
+
     def _ask(self, operation: str, more: dict, identity: tuple) -> _Believed:
-        nonce = base64.b64encode(self._platform.random(16)).decode()
         machine = {} if operation in ("floating/heartbeat", "floating/checkin") else self._machine
-        body = {**machine, **more, "nonce": nonce, "product_code": self._product_code}
-        headers = {"Authorization": f"License {identity[0]}", "Content-Type": "application/json"}
-        url = f"{self._base_url}/api/v1/license/{operation}"
-        reply = self._platform.send(url, headers, json.dumps(body).encode(), self._timeout)
+        return self._send(_Question(operation, _KINDS[operation], {**machine, **more}, self._binding), identity)
+
+    def _send(self, question: _Question, identity: tuple | None) -> _Believed:
+        """Without an identity the request has no license key."""
+        nonce = base64.b64encode(self._platform.random(16)).decode()
+        fields = {**question.fields, "nonce": nonce, "product_code": self._product_code}
+        headers = {} if identity is None else {"Authorization": f"License {identity[0]}"}
+        url, body = f"{self._base_url}/api/v1/license/{question.path}", None
+        if question.read:
+            url = f"{url}?{urllib.parse.urlencode(fields)}"
+        else:
+            headers["Content-Type"] = "application/json"
+            body = json.dumps(fields).encode()
+        reply = self._platform.send(url, headers, body, self._timeout)
         if reply.problem is not None:
             return _Believed(reason="NOT_REACHED", problem=reply.problem, status=reply.status)
-        expected = self._expected(_KINDS[operation], identity, nonce, self._platform.now())
+        own = identity or (None, None, None)
+        expected = self._expected(question.kind, own, nonce, self._platform.now(), question.binding)
 
         def judged() -> tuple[Answer, bytes]:
-            if operation != "offline":
-                return judge(self._keys, reply.body, expected), reply.body
             # The envelope is signed, and so is what is in it.
-            if judge(self._keys, reply.body, Expected()).member == "error":
-                return judge(self._keys, reply.body, expected), reply.body
-            return self._opened(members(reply.body)["data"][0], identity[0], expected)
+            if question.kind == "offline" and judge(self._keys, reply.body, Expected()).member == "data":
+                return self._opened(members(reply.body)["data"][0], own[0], expected)
+            answer = judge(self._keys, reply.body, expected)
+            other = answer.content.get("device_id") != question.device_id
+            if question.device_id is not None and answer.member == "data" and other:
+                raise Distrusted("binding", "another device answered")
+            return answer, reply.body
 
-        return self._believing(judged, reply)
+        return self._believing(judged, reply, identity is None)
 
     def _opened(self, envelope: bytes, license_key: str, expected: Expected) -> tuple[Answer, bytes]:
         text = decrypt(license_key, envelope)
         return judge(self._keys, text, expected), text
 
-    def _expected(self, kind: str, identity: tuple, nonce: str | None, now: float) -> Expected:
+    def _expected(
+        self, kind: str, identity: tuple, nonce: str | None, now: float, binding: Binding | None
+    ) -> Expected:
         _, license_id, product_id = identity
         highest = None if self._highest == -INF else self._highest / 1000
-        return Expected(kind, license_id, product_id, self._product_code, self._binding, nonce, now / 1000, highest)
+        return Expected(kind, license_id, product_id, self._product_code, binding, nonce, now / 1000, highest)
 
-    def _believing(self, judged: Callable[[], tuple[Answer, bytes]], reply: Reply | None) -> _Believed:
+    def _believing(
+        self, judged: Callable[[], tuple[Answer, bytes]], reply: Reply | None, trial: bool = False
+    ) -> _Believed:
         try:
             try:
                 answer, text = judged()
@@ -511,8 +582,10 @@ class LicenseKit:
             return _Believed(reason="CLOCK_WRONG", rule=rule)
         seconds = "" if reply is None else reply.retry_after
         wait = min(int(seconds) * 1000, HOUR) if re.fullmatch("[0-9]{1,9}", seconds) else 0
-        code = _code_in(reply.body) if reply is not None and rule == "signature" and status == 401 else None
-        if code in ("LICENSE_KEY_INVALID", "LICENSE_KEY_MISSING"):
+        code = _code_in(reply.body) if reply is not None and rule == "signature" else None
+        # Only these unsigned codes ask the user for something. A trial that is refused takes nothing away.
+        of_key = status == 401 and code in ("LICENSE_KEY_INVALID", "LICENSE_KEY_MISSING")
+        if code is not None and (status == 403 if trial else of_key):
             return _Believed(reason=code, retry_after=wait)
         return _Believed(
             reason="NOT_REACHED",
@@ -778,12 +851,13 @@ class LicenseKit:
 
     # ---- Telling ----
 
-    def _outcome(self, believed: _Believed) -> Outcome:
+    def _outcome(self, believed: _Believed, given: str | None = None) -> Outcome:
+        """The stricter of the refusal's own or the given decision, and the verdict after it."""
         verdict = self.verdict
         if believed.granted:
             return Outcome(**vars(verdict), granted=True, data=believed.answer.content)
         if believed.refusal is not None:
-            decision = _RULES.get(believed.code, _UNKNOWN)[0]
+            decision = given or _RULES.get(believed.code, _UNKNOWN)[0]
             if _SEVERITY[verdict.decision] <= _SEVERITY[decision]:
                 verdict = replace(verdict, decision=decision, reason=believed.code)
             return Outcome(**{**vars(verdict), "refusal": believed.refusal})

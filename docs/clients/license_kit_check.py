@@ -84,9 +84,9 @@ class Machine:
         return getattr(kit, operation)(**given)
 
     def send(self, url: str, _headers: dict, body: bytes | None, _timeout: float) -> Reply:
-        path = url.partition("/api/v1/")[2].removeprefix("license/")
-        sent = json.loads(body or b"{}")
-        self.asked.append(" ".join([path, *(sent[name] for name in ("event_id", "until") if name in sent)]))
+        path = url.partition("?")[0].partition("/api/v1/")[2].removeprefix("license/")
+        sent, names = json.loads(body or b"{}"), ("event_id", "until", "policy_code")
+        self.asked.append(" ".join([path, *(sent[name] for name in names if name in sent)]))
         given = self.given.pop(0) if self.given else {"fails": "refused"}
         if "fails" in given:
             return Reply(problem=given["fails"])
@@ -163,6 +163,8 @@ def live(arguments: list[str]) -> int:
         with contextlib.suppress(licensing.Distrusted):
             known = {kid: public_key}
             licensing.Client(f"{hostile}/{name}", license_key, product_code, known, hardware(fingerprint)).validate()
+    say("devices", kit.list_devices(limit=10))
+    say("other device", kit.deactivate_device("none/of these"))
     say("deactivate", kit.deactivate())
     say("checkout", kit.checkout())
     kit.start()
@@ -178,6 +180,10 @@ def live(arguments: list[str]) -> int:
     kit.stop()
     print(f"threads: {last.verdict.decision} {last.verdict.reason}, {last.feature('export')['remaining']}")
     say("checkin", last.checkin())
+    tried = opened(url, MemoryStore())
+    say("trial", tried.start_trial("trial"))
+    say("trial again", opened(url, MemoryStore()).start_trial("trial"))
+    print(f"devices: {len(tried.list_devices().data['devices'])}")
     return 0
 
 

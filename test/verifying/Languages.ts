@@ -1,6 +1,7 @@
 /** How the verifiers of docs/clients/ are built and run, and what they must print. */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { hostileWords } from "./Hostile.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const home = `${root}docs/clients`
@@ -180,3 +181,25 @@ export const wantedLines = (): ReadonlyArray<string> => {
     )
   ]
 }
+
+/** What a life with a running service comes to, and then with servers that are none. */
+export const livedWords = [
+  "activate: granted, run LICENSED",
+  "validate: granted, run LICENSED",
+  "consume: granted, run LICENSED",
+  "consume again: granted, run LICENSED",
+  "remaining: 8",
+  "consume too much: not granted, warn USAGE_LIMIT_EXCEEDED",
+  "offline: granted, run LICENSED",
+  "restart: run LICENSED",
+  ...hostileWords,
+  "devices: granted, run LICENSED",
+  "other device: not granted, warn DEVICE_NOT_FOUND",
+  "deactivate: granted, ask NOT_ACTIVATED",
+  "checkout: granted, run LICENSED",
+  "threads: run LICENSED, 8",
+  "checkin: granted, ask NOT_ACTIVATED",
+  "trial: granted, run LICENSED",
+  "trial again: not granted, ask TRIAL_ALREADY_USED",
+  "devices: 1"
+]

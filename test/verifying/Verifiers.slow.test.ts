@@ -14,8 +14,16 @@ import { assertAnswered } from "../support/http/Http.ts"
 import { issue } from "../support/http/IssuedLicenses.ts"
 import { TestServer } from "../support/http/TestServer.ts"
 import { blocksOf } from "../support/processes/DocumentBlocks.ts"
-import { hostileServer, hostileWords } from "./Hostile.ts"
-import { type Command, kitLines, type Language, languagesIn, vectorFolder, wantedLines } from "./Languages.ts"
+import { hostileServer } from "./Hostile.ts"
+import {
+  type Command,
+  kitLines,
+  type Language,
+  languagesIn,
+  livedWords,
+  vectorFolder,
+  wantedLines
+} from "./Languages.ts"
 
 /** Compilers on a busy machine take a while. */
 const minutes = 4 * 60_000
@@ -137,6 +145,8 @@ const lived = Effect.fnUntraced(function* (program: Command, name: string) {
   const params = { id: license.product_id }
   const { id: feature_id } = yield* client.features.create({ params, payload: { name: "Export", code: "export" } })
   yield* client.licenses.assignFeature({ params: { id: license.id }, payload: { feature_id, max_consumptions: 10 } })
+  const trial = { name: "Trial", code: "trial", license_type: "trial", duration_days: 14, public_trial: true } as const
+  yield* client.policies.create({ params, payload: trial })
   const { code } = yield* client.products.get({ params })
   const [key] = (yield* client.system.listPublicKeys()).items
   const { kid, public_key } = key as { readonly kid: string; readonly public_key: string }
@@ -172,23 +182,6 @@ const quickStart = Effect.fnUntraced(function* (name: string) {
   const [, wanted] = /^It prints `(.+)`\.$/m.exec(readFileSync(`${root}/${path}`, "utf8")) ?? []
   return { error, printed: out.trim(), wanted }
 })
-
-/** What a life with a running service comes to, and then with servers that are none. */
-const livedWords = [
-  "activate: granted, run LICENSED",
-  "validate: granted, run LICENSED",
-  "consume: granted, run LICENSED",
-  "consume again: granted, run LICENSED",
-  "remaining: 8",
-  "consume too much: not granted, warn USAGE_LIMIT_EXCEEDED",
-  "offline: granted, run LICENSED",
-  "restart: run LICENSED",
-  ...hostileWords,
-  "deactivate: granted, ask NOT_ACTIVATED",
-  "checkout: granted, run LICENSED",
-  "threads: run LICENSED, 8",
-  "checkin: granted, ask NOT_ACTIVATED"
-]
 
 layer(Layer.merge(Builds.layer, Layer.provideMerge(Editor.layer, TestServer.layer)), {
   excludeTestServices: true,
@@ -251,6 +244,21 @@ layer(Layer.merge(Builds.layer, Layer.provideMerge(Editor.layer, TestServer.laye
         }),
       minutes
     )
+
+    if (hasKit === undefined)
+      it.effect(
+        `${name}: takes the license key to no other server`,
+        (context) =>
+          Effect.gen(function* () {
+            const program = yield* programOf(context, name)
+            const { stolen, url } = yield* hostileServer
+            const given = ["LK-SECRET", "editor-pro", "a machine", "0".repeat(16), `${"A".repeat(43)}=`]
+            const { out } = yield* run([...program, "call", `${url}/redirect`, ...given])
+            assert.strictEqual(out.trim(), "activate: distrusted signature\nvalidate: distrusted signature")
+            assert.deepStrictEqual(stolen, [])
+          }).pipe(Effect.scoped),
+        minutes
+      )
 
     if (hasKit)
       it.effect(

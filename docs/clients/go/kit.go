@@ -324,6 +324,22 @@ func (k *Kit) Activate(ctx context.Context, licenseKey string) Outcome {
 	return k.alone(func() Outcome { return k.enter(ctx, "activate", "device", licenseKey, nil) })
 }
 
+// StartTrial starts this machine's one trial of the product under this policy, without a license key. It is refused with
+// TRIAL_ALREADY_USED or TRIAL_NOT_ALLOWED.
+func (k *Kit) StartTrial(ctx context.Context, policyCode string) Outcome {
+	return k.alone(func() Outcome {
+		got := k.send(ctx, question{
+			path: "trial", kind: "entitlement", binding: &k.options.Binding,
+			fields: map[string]any{"policy_code": policyCode, "binding": k.machine()},
+		}, identity{})
+		key := ""
+		if got.granted() {
+			key = got.answer.Text("license_key")
+		}
+		return k.enterWith("activate", "device", key, got)
+	})
+}
+
 // Checkout takes a floating seat, or borrows it until a time that is not zero.
 func (k *Kit) Checkout(ctx context.Context, licenseKey string, until time.Time) Outcome {
 	more := map[string]any{}
@@ -383,6 +399,26 @@ func (k *Kit) OfflineRequest() string {
 // OpenOffline uses an offline envelope that was brought to this machine: alone, or in the whole response.
 func (k *Kit) OpenOffline(envelope, licenseKey string) Outcome {
 	return k.alone(func() Outcome { return k.open(envelope, licenseKey) })
+}
+
+// ListDevices lists the license's devices in the outcome's Data, the newest first: with "" with the stored license key,
+// after the next_cursor of the page before unless it is "", and at most limit unless it is 0. It needs no activation, and
+// changes nothing.
+func (k *Kit) ListDevices(ctx context.Context, licenseKey, cursor string, limit int) Outcome {
+	page := map[string]any{}
+	if cursor != "" {
+		page["cursor"] = cursor
+	}
+	if limit != 0 {
+		page["limit"] = limit
+	}
+	return k.askAside(ctx, licenseKey, question{path: "devices", kind: "devices", fields: page, isRead: true})
+}
+
+// DeactivateDevice deactivates another device of the license, which was lost: its slot becomes free.
+func (k *Kit) DeactivateDevice(ctx context.Context, deviceID, licenseKey string) Outcome {
+	path := "devices/" + url.PathEscape(deviceID) + "/deactivate"
+	return k.askAside(ctx, licenseKey, question{path: path, kind: "deactivation", deviceID: deviceID})
 }
 
 // Deactivate gives the activation back.
@@ -508,23 +544,45 @@ func (k *Kit) enter(ctx context.Context, operation, holding, licenseKey string, 
 		return k.outcomeOf(believed{reason: "NOT_ACTIVATED"})
 	}
 	got := k.ask(ctx, operation, more, *who)
-	k.state.Lock()
-	if k.who == nil || k.who.licenseKey != who.licenseKey {
-		// Another license than before: until it is granted the one before stays.
-		if !got.granted() {
-			if k.holding == "" {
-				k.missed = got.why()
-			}
-			k.state.Unlock()
-			return k.outcomeOf(got)
-		}
-		k.begin(who.licenseKey)
+	if known := k.identityOf(""); known == nil || known.licenseKey != who.licenseKey {
+		return k.enterWith(operation, holding, who.licenseKey, got)
 	}
-	k.state.Unlock()
 	if !got.granted() {
 		holding = ""
 	}
 	return k.settle(operation, got, holding)
+}
+
+// enterWith is for another license than before: until it is granted the one before stays.
+func (k *Kit) enterWith(operation, holding, licenseKey string, got believed) Outcome {
+	k.state.Lock()
+	if got.granted() {
+		k.begin(licenseKey)
+	} else if k.holding == "" {
+		k.missed = got.why()
+	}
+	k.state.Unlock()
+	if !got.granted() {
+		return k.outcomeOf(got)
+	}
+	return k.settle(operation, got, holding)
+}
+
+// askAside sends a request about the license's other devices. Its refusal is not about this one, so it only warns.
+func (k *Kit) askAside(ctx context.Context, licenseKey string, asked question) Outcome {
+	return k.alone(func() Outcome {
+		who := k.identityOf(licenseKey)
+		if who == nil {
+			return k.outcomeOf(believed{reason: "NOT_ACTIVATED"})
+		}
+		got := k.send(ctx, asked, *who)
+		k.state.Lock()
+		defer k.state.Unlock()
+		if got.granted() {
+			k.see(got.answer.Text("issued_at"))
+		}
+		return k.outcomeWith(got, Warn)
+	})
 }
 
 // use sends a request of what is held. What the service has forgotten is taken again, once.
@@ -554,8 +612,8 @@ func (k *Kit) open(envelope, licenseKey string) Outcome {
 	if who == nil {
 		return k.outcomeOf(believed{reason: "NOT_ACTIVATED"})
 	}
-	expected := k.expected("offline", *who, "")
-	got := k.believing(context.Background(), nil, func() (*Answer, string, error) {
+	expected := k.expected("offline", *who, "", &k.options.Binding)
+	got := k.believing(context.Background(), nil, false, func() (*Answer, string, error) {
 		return k.opened(envelopeIn(envelope), who.licenseKey, expected)
 	})
 	k.state.Lock()
@@ -614,26 +672,54 @@ func (k *Kit) machine() map[string]any {
 	return request
 }
 
+// question is what is asked, and what its answer must be.
+type question struct {
+	path, kind string
+	fields     map[string]any
+	// binding is nil where the answer has none, or that of another device.
+	binding  *Binding
+	deviceID string
+	// isRead is set for a GET, which has the fields in its query.
+	isRead bool
+}
+
 func (k *Kit) ask(ctx context.Context, operation string, more map[string]any, who identity) believed {
-	nonce := base64.StdEncoding.EncodeToString(k.random(16))
 	fields := map[string]any{}
 	if operation != "floating/heartbeat" && operation != "floating/checkin" {
 		fields = k.machine()
 	}
 	maps.Copy(fields, more)
+	asked := question{path: operation, kind: kinds[operation], fields: fields, binding: &k.options.Binding}
+	return k.send(ctx, asked, who)
+}
+
+// send: without an identity the request has no license key.
+func (k *Kit) send(ctx context.Context, asked question, who identity) believed {
+	nonce := base64.StdEncoding.EncodeToString(k.random(16))
+	fields := map[string]any{}
+	maps.Copy(fields, asked.fields)
 	fields["nonce"], fields["product_code"] = nonce, k.options.ProductCode
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return believed{reason: "NOT_REACHED", problem: "network"}
+	path, query := "/api/v1/license/"+asked.path, url.Values{}
+	var body []byte
+	if asked.isRead {
+		for name, value := range fields {
+			query.Set(name, fmt.Sprint(value))
+		}
+		path += "?" + query.Encode()
+	} else {
+		var err error
+		if body, err = json.Marshal(fields); err != nil {
+			return believed{reason: "NOT_REACHED", problem: "network"}
+		}
 	}
-	reply := k.send(ctx, "/api/v1/license/"+operation, who.licenseKey, body)
+	reply := k.exchange(ctx, path, who.licenseKey, body)
 	if reply.problem != "" {
 		return believed{reason: "NOT_REACHED", problem: reply.problem, status: reply.status}
 	}
-	expected := k.expected(kinds[operation], who, nonce)
-	return k.believing(ctx, &reply, func() (*Answer, string, error) {
+	expected := k.expected(asked.kind, who, nonce, asked.binding)
+	return k.believing(ctx, &reply, asked.path == "trial", func() (*Answer, string, error) {
 		keys := k.keys()
-		if operation == "offline" {
+		if asked.kind == "offline" {
 			// The envelope is signed, and so is what is in it.
 			outer, err := Judge(keys, reply.body, Expected{})
 			if err != nil {
@@ -644,6 +730,10 @@ func (k *Kit) ask(ctx context.Context, operation string, more map[string]any, wh
 			}
 		}
 		answer, err := Judge(keys, reply.body, expected)
+		isDeactivation := err == nil && answer.Member == "data" && asked.deviceID != ""
+		if isDeactivation && answer.Text("device_id") != asked.deviceID {
+			err = distrust("binding", "another device answered")
+		}
 		return answer, string(reply.body), err
 	})
 }
@@ -656,7 +746,7 @@ type reply struct {
 	problem    string
 }
 
-func (k *Kit) send(ctx context.Context, path, licenseKey string, body []byte) reply {
+func (k *Kit) exchange(ctx context.Context, path, licenseKey string, body []byte) reply {
 	method := http.MethodPost
 	if body == nil {
 		method = http.MethodGet
@@ -665,8 +755,10 @@ func (k *Kit) send(ctx context.Context, path, licenseKey string, body []byte) re
 	if err != nil {
 		return reply{problem: "network"}
 	}
-	if body != nil {
+	if licenseKey != "" {
 		request.Header.Set("Authorization", "License "+licenseKey)
+	}
+	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := k.client.Do(request)
@@ -712,12 +804,12 @@ func (k *Kit) opened(envelope []byte, licenseKey string, expected Expected) (*An
 	return answer, string(text), err
 }
 
-func (k *Kit) expected(kind string, who identity, nonce string) Expected {
+func (k *Kit) expected(kind string, who identity, nonce string, binding *Binding) Expected {
 	k.state.Lock()
 	defer k.state.Unlock()
 	expected := Expected{
 		Kind: kind, LicenseID: who.licenseID, ProductID: who.productID, ProductCode: k.options.ProductCode,
-		Nonce: nonce, Binding: &k.options.Binding, Now: k.options.Now(),
+		Nonce: nonce, Binding: binding, Now: k.options.Now(),
 	}
 	if !math.IsInf(k.highest, -1) {
 		expected.HighestIssuedAt = timeOf(k.highest)
@@ -727,7 +819,9 @@ func (k *Kit) expected(kind string, who identity, nonce string) Expected {
 
 var retryAfterForm = regexp.MustCompile(`^[0-9]{1,9}$`)
 
-func (k *Kit) believing(ctx context.Context, got *reply, judged func() (*Answer, string, error)) believed {
+func (k *Kit) believing(
+	ctx context.Context, got *reply, isTrial bool, judged func() (*Answer, string, error),
+) believed {
 	answer, text, err := judged()
 	var distrusted *Distrusted
 	if errors.As(err, &distrusted) && distrusted.Rule == "kid" && k.fetchKeys(ctx) {
@@ -752,9 +846,12 @@ func (k *Kit) believing(ctx context.Context, got *reply, judged func() (*Answer,
 		missed.retryAfter = min(seconds*1000, hourMillis)
 	}
 	code := codeIn(got.body)
-	// Only these unsigned codes ask the user for something.
-	if missed.rule == "signature" && got.status == http.StatusUnauthorized &&
-		(code == "LICENSE_KEY_INVALID" || code == "LICENSE_KEY_MISSING") {
+	// Only these unsigned codes ask the user for something. A trial that is refused takes nothing away.
+	isTold := got.status == http.StatusUnauthorized && (code == "LICENSE_KEY_INVALID" || code == "LICENSE_KEY_MISSING")
+	if isTrial {
+		isTold = got.status == http.StatusForbidden && code != ""
+	}
+	if missed.rule == "signature" && isTold {
 		return believed{reason: code, retryAfter: missed.retryAfter}
 	}
 	missed.problem, missed.status = "response", got.status
@@ -769,7 +866,7 @@ func (k *Kit) fetchKeys(ctx context.Context) bool {
 		return false
 	}
 	k.keysFetchedAt = now
-	got := k.send(ctx, "/api/v1/system/public-keys", "", nil)
+	got := k.exchange(ctx, "/api/v1/system/public-keys", "", nil)
 	if got.problem != "" || got.status != http.StatusOK {
 		return false
 	}
@@ -1197,13 +1294,16 @@ func (k *Kit) outcomeOf(got believed) Outcome {
 	return k.outcome(got)
 }
 
-func (k *Kit) outcome(got believed) Outcome {
+func (k *Kit) outcome(got believed) Outcome { return k.outcomeWith(got, ruleOf(got.code()).decision) }
+
+// outcomeWith has the stricter of the refusal's decision and the verdict after it.
+func (k *Kit) outcomeWith(got believed, decision Decision) Outcome {
 	outcome := Outcome{Verdict: k.verdict()}
 	switch {
 	case got.granted():
 		outcome.Granted, outcome.Data = true, got.answer.Content
 	case got.refused():
-		if decision := ruleOf(got.code()).decision; !outcome.Decision.isStricter(decision) {
+		if !outcome.Decision.isStricter(decision) {
 			outcome.Decision, outcome.Reason = decision, got.code()
 		}
 		outcome.Refusal = got.answer.Content

@@ -173,6 +173,12 @@ class Machine {
         return kit.openOffline(this.#shared.responses[String(given["file"])] ?? "", key)
       case "issue_offline":
         return kit.issueOffline()
+      case "start_trial":
+        return kit.startTrial(String(given["policy_code"]))
+      case "list_devices":
+        return kit.listDevices(key === undefined ? {} : { licenseKey: key })
+      case "deactivate_device":
+        return kit.deactivateDevice(String(given["device_id"]), key)
       case "validate":
       case "check":
       case "deactivate":
@@ -183,9 +189,9 @@ class Machine {
   }
 
   #respond(url: string, body: string | undefined): KitResponse {
-    const { event_id, until } = JSON.parse(body ?? "{}")
-    const path = url.replace(/^.*\/api\/v1\/(license\/)?/, "")
-    this.#asked.push([path, event_id, until].filter((part) => part !== undefined).join(" "))
+    const { event_id, policy_code, until } = JSON.parse(body ?? "{}")
+    const path = url.replace(/^.*\/api\/v1\/(license\/)?/, "").replace(/\?.*/, "")
+    this.#asked.push([path, event_id, until, policy_code].filter((part) => part !== undefined).join(" "))
     const { fails, response = "", retry_after, status = 200 } = this.#given.shift() ?? { fails: "refused" }
     if (fails !== undefined) throw Object.assign(new TypeError("fetch failed"), { cause: { code: failures[fails] } })
     const chunks = [new TextEncoder().encode(this.#shared.responses[response] ?? "")]

@@ -63,7 +63,7 @@ const signed = (member: "data" | "error", content: Members, key: SigningKey, kid
   return `{"${member}":${bytes},"signature":${JSON.stringify({ alg: algorithm, kid, value })}`
 }
 
-interface Signing {
+export interface Signing {
   readonly key?: SigningKey
   readonly kid?: string
 }
@@ -94,8 +94,15 @@ export const seat = (name: string, kind: "floating_checkout" | "floating_lease",
     ...more
   })
 
-export const deactivation = (name: string, hour: number): string =>
-  data(name, { kind: "deactivation", ...held, issued_at: at(hour) })
+export const deactivation = (name: string, hour: number, more: Members = {}): string =>
+  data(name, { kind: "deactivation", ...held, issued_at: at(hour), ...more })
+
+/** A page of the license's devices, which is bound to none. */
+export const devices = (name: string, hour: number, signing?: Signing): string => {
+  const { device_id, binding_kind, binding_hash: _, ...rest } = held
+  const own = { id: device_id, binding_kind, is_activated: true }
+  return data(name, { kind: "devices", ...rest, issued_at: at(hour), devices: [own], next_cursor: null }, signing)
+}
 
 /** An envelope of a week, as a file; what is in it has the same name with `, opened` behind it. */
 export const envelope = (name: string, hour: number, more: Members = {}, key = licenseKey): string => {

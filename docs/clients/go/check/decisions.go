@@ -80,11 +80,11 @@ func (m *machine) Read(into []byte) (int, error) {
 }
 
 func (m *machine) RoundTrip(request *http.Request) (*http.Response, error) {
-	_, path, _ := strings.Cut(request.URL.Path, "/api/v1/")
+	_, path, _ := strings.Cut(request.URL.EscapedPath(), "/api/v1/")
 	words := []string{strings.TrimPrefix(path, "license/")}
 	sent := map[string]any{}
 	_ = json.NewDecoder(request.Body).Decode(&sent)
-	for _, name := range []string{"event_id", "until"} {
+	for _, name := range []string{"event_id", "until", "policy_code"} {
 		if value, has := sent[name].(string); has {
 			words = append(words, value)
 		}
@@ -239,6 +239,12 @@ func (m *machine) operate(one step) *licensing.Outcome {
 		outcome = kit.IssueOffline(ctx)
 	case "open_offline":
 		outcome = kit.OpenOffline(m.file.Responses[word("file")], key)
+	case "start_trial":
+		outcome = kit.StartTrial(ctx, word("policy_code"))
+	case "list_devices":
+		outcome = kit.ListDevices(ctx, key, "", 0)
+	case "deactivate_device":
+		outcome = kit.DeactivateDevice(ctx, word("device_id"), key)
 	case "deactivate":
 		outcome = kit.Deactivate(ctx)
 	case "checkin":
@@ -346,6 +352,8 @@ func live(arguments []string) {
 		*copied.stored = must(store.Read())
 		say(name, opened(hostile+"/"+name, copied, time.Second/2).Validate(ctx))
 	}
+	say("devices", kit.ListDevices(ctx, "", "", 10))
+	say("other device", kit.DeactivateDevice(ctx, "none/of these", ""))
 	say("deactivate", kit.Deactivate(ctx))
 	say("checkout", kit.Checkout(ctx, "", time.Time{}))
 	kit.Start()
@@ -369,4 +377,8 @@ func live(arguments []string) {
 	feature, _ = last.Feature("export")
 	fmt.Printf("threads: %s, %d\n", last.Verdict(), *feature.Remaining)
 	say("checkin", last.Checkin(ctx))
+	tried := opened(url, memory{&machine{}}, 0)
+	say("trial", tried.StartTrial(ctx, "trial"))
+	say("trial again", opened(url, memory{&machine{}}, 0).StartTrial(ctx, "trial"))
+	fmt.Printf("devices: %d\n", len(tried.ListDevices(ctx, "", "", 0).Data["devices"].([]any)))
 }
