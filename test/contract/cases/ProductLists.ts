@@ -1,12 +1,12 @@
 /** Lists of tens of thousands of rows with tokens for some products: an index serves each, for products with many and few rows. */
-import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, type Vitest } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { ManagementScope } from "../../src/access/Scope.ts"
-import { hotProduct, idOf } from "../bench/rows/scaleRows.ts"
-import { Conversation, operationOf } from "./cases/Conversation.ts"
-import { countRows, faultsOf, layerManyRows, lists, readWithEveryFilter } from "./cases/ManyRows.ts"
-import { capture, planningsOf, scansOf } from "./cases/Plans.ts"
+import { ManagementScope } from "../../../src/access/Scope.ts"
+import { hotProduct, idOf } from "../../bench/rows/scaleRows.ts"
+import { Conversation, operationOf } from "./Conversation.ts"
+import { countRows, faultsOf, type layerManyRows, lists, readWithEveryFilter } from "./ManyRows.ts"
+import { capture, planningsOf, scansOf } from "./Plans.ts"
 
 /** Lists that take a token and whose path names no product. */
 const ownLists = lists.filter(
@@ -60,7 +60,7 @@ const expected: { readonly [id: string]: string } = {
     OR resource_type = 'customer' AND resource_id IN (SELECT customer_id FROM licenses WHERE product_id = ANY($1))`
 }
 
-layer(layerManyRows, { timeout: "5 minutes" })("Lists of a token for some products", (it) => {
+export const productLists = (it: Vitest.MethodsNonLive<Layer.Success<typeof layerManyRows>>) => {
   for (const [name, products] of Object.entries(limits)) {
     for (const operation of ownLists) {
       it.effect(
@@ -70,7 +70,7 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists of a token for some produc
             const { complaints } = yield* readWithEveryFilter(operation, {
               authorization: yield* tokenFor(products),
               most,
-              // `lists` reads with all of them.
+              // The token for all products reads with all of them.
               valuesMax: 2,
               ...(name === "a small product" && { statementsMax: 20 })
             })
@@ -124,4 +124,4 @@ layer(layerManyRows, { timeout: "5 minutes" })("Lists of a token for some produc
       })
     )
   }
-})
+}
