@@ -14,8 +14,7 @@ const masterKey = Buffer.alloc(32, 9).toString("base64")
 /** The service as a process: what it writes, line by line, and how it exits. */
 const start = (settings: Record<string, string>, ...args: ReadonlyArray<string>) =>
   Effect.acquireRelease(
-    Effect.sync(() => {
-      const { child, written } = spawnProgram(settings, args)
+    Effect.map(spawnProgram(settings, args), ({ child, written }) => {
       const exit = Effect.callback<number | null>((resume) => {
         if (child.exitCode !== null) return resume(Effect.succeed(child.exitCode))
         child.on("exit", (code) => resume(Effect.succeed(code)))

@@ -6,6 +6,7 @@ import { Database } from "../../support/database/Database.ts"
 import { TelemetryReceiver } from "../../support/http/TelemetryReceiver.ts"
 import { startService } from "../../support/processes/Processes.ts"
 
+const main = fileURLToPath(new URL("../../../src/main.ts", import.meta.url))
 const modulesSeen = fileURLToPath(new URL("../../support/processes/PrintModules.ts", import.meta.url))
 
 /** The packages of OpenTelemetry that a process has loaded. */
@@ -19,7 +20,7 @@ layer(Layer.merge(Database.layerUrl, TelemetryReceiver.layer), { excludeTestServ
   it.effect("without an endpoint or a cluster loads no module of OpenTelemetry or of the cluster", () =>
     Effect.gen(function* () {
       const settings = { ...seeingModules, OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }
-      const { manage, stop, written } = yield* startService(settings)
+      const { manage, stop, written } = yield* startService(settings, main)
       assert.strictEqual((yield* manage("GET", "/products")).status, 200)
       yield* stop
       assert.include(written.error, "/src/main.ts")
@@ -32,7 +33,7 @@ layer(Layer.merge(Database.layerUrl, TelemetryReceiver.layer), { excludeTestServ
     Effect.gen(function* () {
       const { url } = yield* TelemetryReceiver
       const settings = { ...seeingModules, OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_SDK_DISABLED: "true" }
-      const { stop, written } = yield* startService(settings)
+      const { stop, written } = yield* startService(settings, main)
       yield* stop
       assert.deepStrictEqual(packagesIn(written.error), [])
     }).pipe(Effect.scoped)
@@ -41,7 +42,10 @@ layer(Layer.merge(Database.layerUrl, TelemetryReceiver.layer), { excludeTestServ
   it.effect("with an endpoint exports what is buffered when it stops, and logs trace ids", () =>
     Effect.gen(function* () {
       const { logs, metrics, spans, url } = yield* TelemetryReceiver
-      const { manage, stop, written } = yield* startService({ ...seeingModules, OTEL_EXPORTER_OTLP_ENDPOINT: url })
+      const { manage, stop, written } = yield* startService(
+        { ...seeingModules, OTEL_EXPORTER_OTLP_ENDPOINT: url },
+        main
+      )
       assert.include(packagesIn(written.error), "@opentelemetry/sdk-trace")
       yield* manage("GET", "/products")
       yield* stop

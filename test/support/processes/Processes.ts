@@ -5,9 +5,7 @@ import { Effect, Redacted } from "effect"
 import type { Account } from "../../../src/platform/postgres/embedded/ServerProcess.ts"
 import { Database } from "../database/Database.ts"
 import { send } from "../http/Http.ts"
-
-/** The program. */
-export const main = fileURLToPath(new URL("../../../src/main.ts", import.meta.url))
+import { program } from "./Program.ts"
 
 /** What every process of a test gets. As with `npm start`, Node keeps compiled modules: without it each start took a third more CPU time. */
 export const processEnvironment = {
@@ -21,9 +19,13 @@ export interface CommandResult {
   readonly error: string
 }
 
-/** Starts the program. Its environment holds no other settings than these; `written` collects its output. */
-export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArray<string>, account?: Account) => {
-  const child = spawn(process.execPath, [main, ...args], {
+/** Starts the program, from its sources only if `main` names them. Its environment holds no other settings; `written` is its output. */
+export const spawnProgram = Effect.fnUntraced(function* (
+  settings: Record<string, string>,
+  args: ReadonlyArray<string>,
+  { account, main }: { readonly account?: Account | undefined; readonly main?: string | undefined } = {}
+) {
+  const child = spawn(process.execPath, [main ?? (yield* program), ...args], {
     env: { ...processEnvironment, LICENSING_PORT: "0", ...settings },
     stdio: ["ignore", "pipe", "pipe"],
     ...account
@@ -36,7 +38,7 @@ export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArr
     written.error += chunk
   })
   return { child, written }
-}
+})
 
 /** Runs a command to its end. */
 export const runCommand = (settings: Record<string, string>, ...args: ReadonlyArray<string>) =>
@@ -48,43 +50,36 @@ export const runCommandAs = (
   settings: Record<string, string>,
   ...args: ReadonlyArray<string>
 ): Effect.Effect<CommandResult> =>
-  Effect.callback((resume) => {
-    const { child, written } = spawnProgram(settings, args, account)
-    child.on("close", (code) => resume(Effect.succeed({ code, ...written })))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+  Effect.flatMap(spawnProgram(settings, args, { account }), ({ child, written }) =>
+    Effect.callback((resume) => {
+      child.on("close", (code) => resume(Effect.succeed({ code, ...written })))
+      return Effect.sync(() => child.kill("SIGKILL"))
+    })
+  )
 
 /** The token of the first API key. */
 const serviceToken = "service-token-of-more-than-32-characters"
 
 /** Starts the service on the test's database, without waiting for it. The scope kills it. */
-export const spawnService = Effect.fnUntraced(function* (settings: Record<string, string>) {
+export const spawnService = Effect.fnUntraced(function* (settings: Record<string, string>, main?: string) {
   const { url } = yield* Database
-  return yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      spawnProgram(
-        {
-          LICENSING_DATABASE_URL: Redacted.value(url),
-          LICENSING_MASTER_KEY: Buffer.alloc(32, 9).toString("base64"),
-          LICENSING_BOOTSTRAP_TOKEN: serviceToken,
-          LICENSING_LOG_FORMAT: "json",
-          ...settings
-        },
-        ["serve"]
-      )
-    ),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+  const environment = {
+    LICENSING_DATABASE_URL: Redacted.value(url),
+    LICENSING_MASTER_KEY: Buffer.alloc(32, 9).toString("base64"),
+    LICENSING_BOOTSTRAP_TOKEN: serviceToken,
+    LICENSING_LOG_FORMAT: "json",
+    ...settings
+  }
+  return yield* Effect.acquireRelease(spawnProgram(environment, ["serve"], { main }), ({ child }) =>
+    Effect.sync(() => child.kill("SIGKILL"))
   )
 })
 
 /** Starts the service on the test's database and waits until it listens. The scope kills it. */
-export const startService = Effect.fnUntraced(function* (settings: Record<string, string> = {}) {
-  const { child, written } = yield* spawnService({
-    LICENSING_WEBHOOK_ALLOW_LOCAL: "true",
-    // Idle connections of the test's own clients would be waited for.
-    LICENSING_DRAIN_SECONDS: "1",
-    ...settings
-  })
+export const startService = Effect.fnUntraced(function* (settings: Record<string, string> = {}, main?: string) {
+  // Idle connections of the test's own clients would be waited for.
+  const forTests = { LICENSING_WEBHOOK_ALLOW_LOCAL: "true", LICENSING_DRAIN_SECONDS: "1" }
+  const { child, written } = yield* spawnService({ ...forTests, ...settings }, main)
   const port = yield* Effect.callback<number>((resume) => {
     child.stdout.on("data", () => {
       const [, found] = /"api":"http:\/\/127\.0\.0\.1:(\d+)\//.exec(written.out) ?? []

@@ -1,20 +1,19 @@
 /** The receiver for development, as a process. */
 import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { headersOf } from "../../../src/ledger/webhooks/Message.ts"
 import { keysOf } from "../../../src/ledger/webhooks/Secret.ts"
 import { send } from "../../support/http/Http.ts"
+import { program } from "../../support/processes/Program.ts"
 
-const main = fileURLToPath(new URL("../../../src/main.ts", import.meta.url))
 const secret = "whsec_of-the-development-machine"
 const body = Buffer.from(
   `{"id":"evt_7","type":"license.renewed","sequence":7,"created_at":"","data":{"actor_id":"key_1"}}`
 )
 
 const listening = Effect.acquireRelease(
-  Effect.sync(() => {
+  Effect.map(program, (main) => {
     const child = spawn(process.execPath, [main, "webhooks", "listen", "--port", "0", "--secret", secret])
     const written = { out: "", error: "" }
     child.stdout.on("data", (chunk) => {

@@ -7,7 +7,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { serverFolder } from "../../support/database/DatabaseServer.ts"
 import { assertAnswered, send } from "../../support/http/Http.ts"
-import { main, processEnvironment, runCommand } from "../../support/processes/Processes.ts"
+import { processEnvironment, runCommand } from "../../support/processes/Processes.ts"
+import { program } from "../../support/processes/Program.ts"
 
 /** Allows for other tests on a busy machine. */
 const minute = 180_000
@@ -16,6 +17,7 @@ const token = "token-of-the-test-with-more-than-32-characters"
 
 /** Starts the service and waits until it is ready; `stop` waits until it has exited. */
 const serve = Effect.fnUntraced(function* (settings: Record<string, string>) {
+  const main = yield* program
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
       spawn(process.execPath, [main], {

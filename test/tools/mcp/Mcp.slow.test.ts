@@ -8,17 +8,20 @@ import { Effect, Layer } from "effect"
 import { Database } from "../../support/database/Database.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { runLine } from "../../support/processes/CommandLine.ts"
-import { main, processEnvironment } from "../../support/processes/Processes.ts"
+import { processEnvironment } from "../../support/processes/Processes.ts"
+import { program } from "../../support/processes/Program.ts"
 
 /** A client of a server with this token. */
 const connect = (url: string, token: string, ...args: ReadonlyArray<string>) =>
   Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ name: "test", version: "1" })
-      const env = { ...processEnvironment, LICENSING_URL: url, LICENSING_TOKEN: token }
-      await client.connect(new StdioClientTransport({ command: process.execPath, args: [main, "mcp", ...args], env }))
-      return client
-    }),
+    Effect.flatMap(program, (main) =>
+      Effect.promise(async () => {
+        const client = new Client({ name: "test", version: "1" })
+        const env = { ...processEnvironment, LICENSING_URL: url, LICENSING_TOKEN: token }
+        await client.connect(new StdioClientTransport({ command: process.execPath, args: [main, "mcp", ...args], env }))
+        return client
+      })
+    ),
     (client) => Effect.promise(() => client.close())
   )
 
@@ -164,6 +167,7 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         const { adminToken, baseUrl } = yield* TestServer
         const env = { ...processEnvironment, LICENSING_URL: baseUrl, LICENSING_TOKEN: adminToken }
         const ping = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "ping" })
+        const main = yield* program
         const printed = yield* Effect.callback<string>((resume) => {
           const child = execFile(process.execPath, [main, "mcp"], { env }, (error, out) =>
             resume(error === null ? Effect.succeed(out) : Effect.die(error))

@@ -54,7 +54,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 300_000 })("An im
             created("/licenses", { product_id: product.id, policy_id: policy.id, metadata: { sold: true } })
           )
         )
-        const { child } = spawnProgram(settings, ["import", "csv", file])
+        const { child } = yield* spawnProgram(settings, ["import", "csv", file])
         yield* poll(counted, ([found]) => found!.licenses > 500)
         yield* Effect.callback<void>((resume) => {
           child.once("exit", () => resume(Effect.void))
