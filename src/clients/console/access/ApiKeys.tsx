@@ -32,6 +32,7 @@ export const ApiKeys = () => {
         {may("admin") && (
           <Action
             label="New API key"
+            send="Create API key"
             primary
             effect="Anyone with this token gets the selected scopes. Select only what is needed."
             fields={creationFields(products)}
@@ -111,8 +112,8 @@ const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: 
     <Menu label={`Actions for ${of.name}`} quiet>
       <Action
         label="Edit"
+        send="Save"
         name={`Edit ${of.name}`}
-        title={`Edit ${of.name}`}
         effect="The change holds for the next request with the key’s token."
         fields={changeFields(products, of)}
         edited={{ record: of, reread: () => run("getApiKey", { params }) }}

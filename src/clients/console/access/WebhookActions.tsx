@@ -22,6 +22,7 @@ const edit: ChangeFieldsOf<Update> = shared
 export const NewWebhook = () => (
   <Action
     label="New webhook"
+    send="Create webhook"
     primary
     effect="Events are delivered to the address from now on, signed with a secret that is shown next."
     fields={creation}
@@ -42,8 +43,8 @@ export const EditWebhook = ({ webhook }: Props) => {
   return (
     <Action
       label="Edit"
+      send="Save"
       name={`Edit ${webhook.name}`}
-      title={`Edit ${webhook.name}`}
       effect="The change holds for deliveries from now on. Switching a disabled webhook on delivers to it again."
       fields={edit}
       edited={{ record: webhook, reread: () => run("getWebhook", { params }) }}
@@ -61,6 +62,8 @@ export const WebhookActions = ({ onDeleted, webhook }: Props & { readonly onDele
     <>
       <Action
         label="New secret"
+        title={`Replace the secret of ${name}`}
+        send="Replace secret"
         name={`New secret for ${name}`}
         effect="Deliveries are signed with a new secret. For 24 hours the old one signs them, too, so that receivers can change over."
         run={() => change("updateWebhook", { params, payload: { rotate_secret: true } })}

@@ -5,4 +5,10 @@ import { countOf } from "../parts/Format.ts"
 export const licenseName = ({ customer_email, customer_name, expanded, license_key_last4 }: License) =>
   customer_name || customer_email || expanded?.customer?.name || `License …${license_key_last4}`
 
+/** In a question about one license: its owner may have several. */
+export const licenseTitle = (license: License): string => {
+  const owner = license.customer_name || license.customer_email || license.expanded?.customer?.name
+  return `the license …${license.license_key_last4}${owner ? ` of ${owner}` : ""}`
+}
+
 export const licenseCount = (count: number) => `${countOf(count)} license${count === 1 ? "" : "s"}`

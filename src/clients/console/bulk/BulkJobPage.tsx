@@ -95,11 +95,12 @@ const TakeBack = ({ of: { action, changed, dry_run, ended_at, id, matched, uncha
   if (dry_run || ended_at === undefined || changed === 0) return null
   if (action !== "suspend" && action !== "reinstate") return null
   const opposite = opposites[action]
-  const { effect, label } = changeOf(opposite)
+  const { effect, label, send } = changeOf(opposite)
   return (
     <Action
       label={`${label} them`}
-      title={changeOf(opposite).send(licenseCount(matched))}
+      title={send(licenseCount(matched))}
+      send={send(licenseCount(matched))}
       effect={
         <>
           A new job looks at all licenses of this one. {effect}

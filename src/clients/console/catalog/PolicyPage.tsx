@@ -119,7 +119,8 @@ const Edit = ({ policy }: Props) => {
   return (
     <Action
       label="Edit"
-      title="Edit the policy"
+      send="Save"
+      title={`Edit ${policy.name}`}
       effect="The change holds at once for all licenses of the policy. A lower limit ends nothing that is in use."
       fields={policyFields}
       edited={{ record: policy, reread: () => run("getPolicy", { params }) }}
@@ -134,7 +135,7 @@ const Delete = ({ policy }: Props) => {
   return (
     <Action
       label="Delete"
-      title="Delete the policy"
+      title={`Delete the policy ${policy.name}`}
       effect="The policy is deleted, with what it says of features. This works only if no license has it."
       danger
       facts={<DependsOnPolicy id={policy.id} />}

@@ -91,7 +91,8 @@ const Edit = ({ product }: Props) => {
   return (
     <Action
       label="Edit"
-      title="Edit the product"
+      send="Save"
+      title={`Edit ${product.name}`}
       effect="Applications that name the product by its code need the new one."
       fields={productFields}
       edited={{ record: product, reread: () => run("getProduct", { params }) }}
@@ -106,7 +107,7 @@ const Delete = ({ product }: Props) => {
   return (
     <Action
       label="Delete"
-      title="Delete the product"
+      title={`Delete the product ${product.name}`}
       effect="The product is deleted, with its metadata. This works only if nothing depends on it."
       danger
       facts={<DependsOnProduct id={product.id} />}
@@ -129,6 +130,7 @@ const Policies = ({ product: { id } }: Props) => {
         may("product:write") && (
           <Action
             label="New policy"
+            send="Create policy"
             effect="Licenses can then be issued under it."
             fields={policyFields}
             initial={policyDefaults}
@@ -190,6 +192,7 @@ const Features = ({ product: { id } }: Props) => {
         may("product:write") && (
           <Action
             label="New feature"
+            send="Create feature"
             effect="Policies and licenses can then include it."
             fields={featureFields}
             run={(payload: FeaturePayload) => change("createFeature", { params: { id }, payload })}
@@ -227,8 +230,8 @@ const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
     <Menu label={`Actions for ${feature.name}`} quiet>
       <Action
         label="Edit"
+        send="Save"
         name={`Edit ${feature.name}`}
-        title={`Edit ${feature.name}`}
         effect="Applications ask for a feature by its code: a new code needs new applications."
         fields={featureFields}
         edited={{ record: feature, reread: () => run("getFeature", { params }) }}

@@ -44,6 +44,7 @@ export const Products = () => {
         {mayForAll("product:write") && (
           <Action
             label="New product"
+            send="Create product"
             primary
             effect="Give it policies and features next; then licenses can be issued for it."
             fields={productFields}

@@ -108,6 +108,7 @@ const Actions = ({ order }: Props) => {
       />
       <Action
         label="Edit"
+        send="Save"
         title="Edit the order"
         effect="The record changes. Licenses keep what they have. An emptied field is cleared."
         fields={orderFields(order.product_id, may("license:read"))}

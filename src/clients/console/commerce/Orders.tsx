@@ -32,6 +32,7 @@ const OrdersOf = ({ product, search }: { readonly product: string; readonly sear
         {may("product:write") && (
           <Action
             label="New order"
+            send="Create order"
             primary
             effect="The order is recorded for the product that is chosen here. It issues no license: do that on the order’s page."
             fields={newOrderFields(product, may("license:read"))}

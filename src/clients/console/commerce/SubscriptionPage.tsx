@@ -108,6 +108,7 @@ const Actions = ({ subscription }: Props) => {
       />
       <Action
         label="Edit"
+        send="Save"
         title="Edit the subscription"
         effect="The record changes. Licenses keep what they have: a longer period does not extend them."
         fields={subscriptionFields(may("license:read"))}

@@ -36,6 +36,7 @@ const SubscriptionsOf = (props: { readonly product: string; readonly search: Sub
         {may("product:write") && (
           <Action
             label="New subscription"
+            send="Create subscription"
             primary
             effect="The subscription is recorded for the product that is chosen here. It issues no license: do that on the subscription’s page."
             fields={newSubscriptionFields(may("license:read"))}

@@ -58,6 +58,7 @@ export const CustomFields = ({ product: { id } }: { readonly product: Product })
         may("product:write") && (
           <Action
             label="New custom field"
+            send="Create custom field"
             effect="Each license of the product, or each customer, can then have a value of it."
             fields={creationFields}
             run={(payload: Creation) =>
@@ -111,8 +112,8 @@ const Actions = ({ field }: { readonly field: CustomFieldDefinition }) => {
     <Menu label={`Actions for ${field.name}`} quiet>
       <Action
         label="Edit"
+        send="Save"
         name={`Edit ${field.name}`}
-        title={`Edit ${field.name}`}
         effect="Values stay. What it is for and its type cannot change. An option that a value has cannot be removed."
         fields={updateFields(field.value_type)}
         edited={{ record: field, reread: () => run("getCustomField", { params }) }}

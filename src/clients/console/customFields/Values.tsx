@@ -166,8 +166,8 @@ const Edit = ({ asked, fields, record }: EditProps) => {
   return (
     <Action
       label="Edit"
+      send="Save"
       name={`Edit ${asked.title.toLowerCase()}`}
-      title={asked.title}
       effect={<Effects onOpen={() => own.current.clear()} />}
       fields={inputs}
       edited={{ record, reread }}

@@ -79,7 +79,8 @@ const Edit = ({ customer }: { readonly customer: Customer }) => {
   return (
     <Action
       label="Edit"
-      title="Edit the customer"
+      send="Save"
+      title={`Edit ${titleOf(customer)}`}
       effect="Licenses that were issued before keep the name and the e-mail that they have."
       fields={customerFields}
       edited={{ record: customer, reread: () => run("getCustomer", { params }) }}
@@ -93,7 +94,7 @@ const Delete = ({ customer }: { readonly customer: Customer }) => {
   return (
     <Action
       label="Delete"
-      title="Delete the customer"
+      title={`Delete the customer ${titleOf(customer)}`}
       effect="The customer and its custom fields are deleted. This works only if no license, order or subscription belongs to it."
       danger
       facts={<DependsOnCustomer id={customer.id} />}

@@ -39,6 +39,7 @@ export const Customers = () => {
         {mayForAll("license:write") && (
           <Action
             label="New customer"
+            send="Create customer"
             primary
             effect="Licenses, orders and subscriptions can then be linked to the customer."
             fields={customerFields}

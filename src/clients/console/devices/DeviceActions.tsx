@@ -26,7 +26,6 @@ export const ResetDevice = ({ device }: Props) => {
     <Action
       label="Reset"
       name={`Reset ${name}`}
-      title={`Reset ${name}`}
       effect={`The slot and the seat of ${name} become free. It stops working at its next validation and may be activated again.`}
       fields={reset}
       preview={(chosen: Reset) => (

@@ -4,6 +4,7 @@ import { Exit } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import { licenseTitle } from "../batch/LicenseName.ts"
 import { Consequences, KeyReplaced } from "../consequences/Consequences.tsx"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
@@ -19,7 +20,8 @@ interface Props {
   readonly license: License
 }
 
-export const Transitions = ({ license: { id, status } }: Props) => {
+export const Transitions = ({ license }: Props) => {
+  const { id, status } = license
   const params = { id }
   return (
     <>
@@ -27,6 +29,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
         <Action
           key="reinstate"
           label="Reinstate"
+          title={`Reinstate ${licenseTitle(license)}`}
           effect="The license works again, in the state that its dates give. Devices need no new activation."
           preview={() => <Consequences id={id} change={{ action: "reinstate" }} />}
           run={() => unlessDone(id, isOn, "reinstateLicense")}
@@ -36,6 +39,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
         <Action
           key="suspend"
           label="Suspend"
+          title={`Suspend ${licenseTitle(license)}`}
           effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
           danger
           preview={() => <Consequences id={id} change={{ action: "suspend" }} />}
@@ -45,6 +49,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
       )}
       <Action
         label="Revoke"
+        title={`Revoke ${licenseTitle(license)}`}
         effect="The license stops working for ever: all devices are deactivated and all seats end. This cannot be undone."
         danger
         preview={() => <Consequences id={id} change={{ action: "revoke" }} />}
@@ -180,7 +185,8 @@ export const RenewMaintenance = ({
 export const RotateKey = ({ license }: Props) => (
   <Action
     label="New key"
-    title="Replace the key"
+    title={`Replace the key of ${licenseTitle(license)}`}
+    send="Replace key"
     effect="The license gets a new key, and the old key stops working at once. Send the new one to the customer."
     danger
     fields={rotation}
@@ -220,7 +226,7 @@ const TransferPreview = ({ asked, license }: Props & { readonly asked: Transfer 
 export const Transfer = ({ license }: Props) => (
   <Action
     label="Transfer"
-    title="Transfer the license"
+    title={`Transfer ${licenseTitle(license)}`}
     effect="The license belongs to somebody else from now on. It counts as one of the transfers that the policy allows."
     fields={transfer}
     preview={(asked: Transfer) => <TransferPreview license={license} asked={asked} />}

@@ -32,6 +32,7 @@ const fields: ChangeFieldsOf<Update> = {
 export const EditLicense = ({ license }: Props) => (
   <Action
     label="Edit"
+    send="Save"
     title="Edit the license"
     effect="Applications see the change at their next validation. An emptied field is cleared."
     fields={fields}

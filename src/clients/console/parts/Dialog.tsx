@@ -18,7 +18,10 @@ interface ActionProps<P, A> {
   readonly label: string
   /** The button's name, if its text does not say what it is about. */
   readonly name?: string
+  /** The dialog's heading, if it is not the button's name. */
   readonly title?: string
+  /** What the dialog's own button does, if it is not what the opening button says. */
+  readonly send?: string
   /** What happens, in a sentence. */
   readonly effect: ReactNode
   /** What is known of the record, whatever the form has. */
@@ -97,7 +100,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
       onCancel={(event) => isHeld && event.preventDefault()}
       onClose={props.onClose}
     >
-      <h2 id={id}>{props.title ?? props.label}</h2>
+      <h2 id={id}>{props.title ?? props.name ?? props.label}</h2>
       {result === undefined ? (
         <>
           <p id={`${id}-effect`}>{props.effect}</p>
@@ -106,7 +109,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
             fields={props.fields ?? {}}
             {...(props.initial === undefined ? {} : { initial: props.initial })}
             edited={props.edited}
-            send={props.label}
+            send={props.send ?? props.label}
             danger={props.danger}
             preview={props.preview}
             run={send}

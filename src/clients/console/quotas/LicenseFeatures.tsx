@@ -126,8 +126,8 @@ const FeatureActions = ({ feature, license }: { readonly feature: LicenseFeature
         />
         <Action
           label="Edit"
+          send="Save"
           name={`Edit ${feature_name}`}
-          title={`Edit ${feature_name}`}
           effect="Applications see the change at their next validation."
           fields={assignment}
           edited={{ record: feature, reread: () => rereadOf(license, feature) }}

@@ -109,8 +109,8 @@ const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
     <Menu label={`Actions for ${feature_name}`} quiet>
       <Action
         label="Edit"
+        send="Save"
         name={`Edit ${feature_name}`}
-        title={`Edit ${feature_name}`}
         effect="It holds for licenses that are issued from now on."
         fields={includedFields}
         edited={{ record: feature, reread }}

@@ -52,7 +52,6 @@ export const Refund = ({ order }: { readonly order: Order }) => {
     <Action
       label="Refund"
       name={`Refund order ${external_id}`}
-      title={`Refund order ${external_id}`}
       effect={
         <>
           The order is recorded as refunded. No money moves here: return it in {external_system}.{" "}

@@ -54,6 +54,7 @@ export const Versions = () => {
         {may("product:write") && (
           <Action
             label="New version"
+            send="Create version"
             primary
             effect="Licenses whose updates last until its release may use it. With the first version, all versions that are not in the list are refused."
             fields={fields}

@@ -108,7 +108,7 @@ const ofRecords: ReadonlyArray<RefusedChange> = [
     ...list("/webhooks", "Webhooks"),
     act: async (person, { name }) => {
       await person.pick(`Actions for ${name}`, `New secret for ${name}`)
-      await person.click("New secret")
+      await person.click("Replace secret")
     }
   },
   {
@@ -146,7 +146,7 @@ export const refusedChanges: ReadonlyArray<RefusedChange> = [
   ...ofRecords,
   { what: "suspending a license", ...ofLicense, act: (person) => picks(person, "More", "Suspend") },
   { what: "revoking a license", ...ofLicense, act: (person) => picks(person, "More", "Revoke") },
-  { what: "a new key of a license", ...ofLicense, act: (person) => picks(person, "More", "New key") },
+  { what: "a new key of a license", ...ofLicense, act: (person) => picks(person, "More", "New key", "Replace key") },
   {
     what: "transferring a license",
     ...ofLicense,

@@ -166,10 +166,10 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.click("Edit")
           await person.fill("Name", "Ada Lovelace")
           await rename("Countess")
-          await person.click("Edit")
+          await person.click("Save")
           await person.sees("it is now Countess")
           assert.strictEqual(await person.page.evaluate("document.activeElement.name"), "name")
-          await person.click("Edit")
+          await person.click("Save")
           await person.isDone()
           await person.seesHeading("Ada Lovelace")
           const path = `**/api/v1/customers/${id}`

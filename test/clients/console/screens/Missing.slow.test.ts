@@ -38,7 +38,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.fill("Name", "For one product")
           await person.page.locator("dialog[open]").getByText("The service cannot be reached").waitFor()
           // Sent now, the key would be for all products.
-          await person.click("New API key")
+          await person.click("Create API key")
           await person.sees("These could not be read yet: try again first.")
           await person.page.unroute("**/products?*")
           await person.click("Try again")
@@ -62,7 +62,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.pick("Actions for Limited", "Edit Limited")
           await person.page.locator("dialog[open]").getByText("The service cannot be reached").waitFor()
           await person.fill("Name", "Renamed")
-          await person.click("Edit")
+          await person.click("Save")
           await person.isDone()
           forgive(person)
         })

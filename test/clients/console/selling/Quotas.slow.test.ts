@@ -86,20 +86,20 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.opens(`/licenses/${license.id}`, name)
           await person.pick("Actions for Renders", "Edit Renders")
           await person.choose("Begins anew", "with each period of the subscription")
-          await person.click("Edit")
+          await person.click("Save")
           assert.deepStrictEqual(await faultsOf(person), [
             "The license is not linked to a subscription: link one first."
           ])
           await person.choose("Begins anew", "each week")
           await person.fill("Carried over at most", "500")
-          await person.click("Edit")
+          await person.click("Save")
           assert.deepStrictEqual(await faultsOf(person), [
             "The rollover is above the quota: choose a “Carried over at most” of at most “Quota”."
           ])
           person.problems.length = 0
           await person.fill("Carried over at most", "5")
           await person.fill("Overage", "-1")
-          await person.click("Edit")
+          await person.click("Save")
           await person.isDone()
           await person.sees("any overage allowed")
         })
@@ -124,7 +124,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.pick("Actions for Renders", "Edit Renders")
           await person.fill("Quota", "200")
           await person.fill("Overage", "")
-          await person.click("Edit")
+          await person.click("Save")
           await person.isDone()
           await person.sees("200 each month")
         })

@@ -42,7 +42,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           assert.deepStrictEqual(limited?.product_ids, [product.id])
           await person.pick("Actions for Reseller", "Edit Reseller")
           await person.page.getByLabel("Editor").uncheck()
-          await person.click("Edit")
+          await person.click("Save")
           await person.isDone()
           await person.page.getByText("only for Editor").waitFor({ state: "detached" })
         })

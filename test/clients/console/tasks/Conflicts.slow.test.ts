@@ -36,9 +36,9 @@ layer(consoleLayer, { timeout: minutes })("Two people who edit the same customer
         yield* withPerson(skip, async (person) => {
           await beginsEdit(person, id)
           await change({ name: "Countess", email: "countess@example.com" })
-          await person.click("Edit")
+          await person.click("Save")
           await person.sees("it is now Countess")
-          await person.click("Edit")
+          await person.click("Save")
           await person.isDone()
         })
         const { email, name } = yield* now
@@ -62,7 +62,7 @@ layer(consoleLayer, { timeout: minutes })("Two people who edit the same customer
             }
             await route.continue()
           })
-          await person.click("Edit")
+          await person.click("Save")
           await person.sees("it is now Countess")
           // The browser itself reports the refused request.
           person.problems.splice(0)

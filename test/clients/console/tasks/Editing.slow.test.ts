@@ -165,7 +165,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await person.click("Edit custom fields")
       for (const [label, text] of Object.entries(entries))
         await dialog(person).getByLabel(label, { exact: true }).fill(text)
-      await person.click("Edit")
+      await person.click("Save")
       await person.isDone()
     }
     await edit({ Tier: "silver", Note: "new" })

@@ -155,7 +155,7 @@ const changeTasks = (onPage: Task) => {
     3,
     async (person, { license, name }) => {
       await person.click("New key")
-      await person.click("New key")
+      await person.click("Replace key")
       const key = await person.page.locator(".secret").textContent()
       assert.match(key ?? "", /^LK-/)
       assert.notStrictEqual(key, license.license_key)
