@@ -3,10 +3,10 @@ import { Link } from "@tanstack/react-router"
 import { useState } from "react"
 import { csvLine } from "../../../contract/api/Csv.ts"
 import type { Success } from "../../client/Client.ts"
-import { licenseCount, licenseName } from "../batch/LicenseName.ts"
 import { save } from "../batch/ReadAll.ts"
 import { takeFocus } from "../look/Focus.ts"
 import { useUnkept } from "../once/Unkept.ts"
+import { licenseCount, licenseName } from "../parts/LicenseName.ts"
 import { Heading, Table } from "../parts/Show.tsx"
 
 export interface IssuedBatch {

@@ -1,10 +1,10 @@
 /** The check before many licenses are changed: how far it is, what the change would do, and the button that does it. */
 import { useEffect } from "react"
 import type { BulkJob, BulkJobCreate } from "../../../licensing/bulk/BulkJob.ts"
-import { licenseCount } from "../batch/LicenseName.ts"
 import { takeFocus } from "../look/Focus.ts"
 import { Form } from "../parts/Form.tsx"
 import { countOf } from "../parts/Format.ts"
+import { licenseCount } from "../parts/LicenseName.ts"
 import { Facts, Fault } from "../parts/Show.tsx"
 import { tell } from "../service/Failures.ts"
 import { useFollowing } from "../service/Following.ts"

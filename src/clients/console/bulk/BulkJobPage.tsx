@@ -2,7 +2,7 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
-import { licenseCount } from "../batch/LicenseName.ts"
+import { licenseCount } from "../parts/LicenseName.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, sentenceOf, wordsOf } from "../parts/Format.ts"
 import { CustomerName, PolicyName, ProductName } from "../parts/Names.tsx"

@@ -1,7 +1,7 @@
 /** How far a bulk job is. */
 import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
-import { licenseCount } from "../batch/LicenseName.ts"
 import { countOf } from "../parts/Format.ts"
+import { licenseCount } from "../parts/LicenseName.ts"
 import { doneOf } from "./Target.ts"
 
 /** A screen reader says how far it is after each tenth. */

@@ -1,7 +1,7 @@
 /** Choosing rows of the list of licenses: some, all of a page, or all that the filters choose. */
-import { useState } from "react"
+import { useCallback, useRef, useState } from "react"
 import type { License } from "../../../licensing/model/License.ts"
-import { licenseName } from "../batch/LicenseName.ts"
+import { licenseName } from "../parts/LicenseName.ts"
 import type { Choice } from "../parts/Show.tsx"
 
 export interface Selection {
@@ -31,21 +31,48 @@ interface Chooser {
 
 const isChosen = ({ all, rows }: Selection, { id }: License) => all || rows.has(id)
 
+/** The rows from the one that was chosen last to this one. */
+const rangeTo = (license: License, { rows, selection }: Chooser): ReadonlyArray<License> => {
+  const [from, to] = [rows.findIndex(({ id }) => id === selection.last), rows.indexOf(license)]
+  return from === -1 ? [license] : rows.slice(Math.min(from, to), Math.max(from, to) + 1)
+}
+
+const toggle = (
+  { rows, selection, set }: Chooser,
+  licenses: ReadonlyArray<License>,
+  chosen: boolean,
+  last?: string
+) => {
+  // Without one row, all that the filters choose are no longer chosen: the rest of the page is.
+  const next = new Map(selection.all ? rows.map((row) => [row.id, row]) : selection.rows)
+  for (const license of licenses) {
+    if (chosen) next.set(license.id, license)
+    else next.delete(license.id)
+  }
+  set({ all: false, rows: next, ...(last === undefined ? {} : { last }) })
+}
+
 /** The column with a box for each row, and one for all rows of the page. */
-export const choiceOf = ({ rows, selection, set }: Chooser): Choice<License> => {
-  const toggle = (licenses: ReadonlyArray<License>, chosen: boolean, last?: string) => {
-    // Without one row, all that the filters choose are no longer chosen: the rest of the page is.
-    const next = new Map(selection.all ? rows.map((row) => [row.id, row]) : selection.rows)
-    for (const license of licenses) {
-      if (chosen) next.set(license.id, license)
-      else next.delete(license.id)
-    }
-    set({ all: false, rows: next, ...(last === undefined ? {} : { last }) })
-  }
-  const rangeTo = (license: License): ReadonlyArray<License> => {
-    const [from, to] = [rows.findIndex(({ id }) => id === selection.last), rows.indexOf(license)]
-    return from === -1 ? [license] : rows.slice(Math.min(from, to), Math.max(from, to) + 1)
-  }
+export const useChoice = (chooser: Chooser): Choice<License> => {
+  const { rows, selection } = chooser
+  // A row that stays as it is keeps its box, which must know what was chosen since.
+  const latest = useRef(chooser)
+  latest.current = chooser
+  const show = useCallback(
+    (license: License, isChosen: boolean) => (
+      <input
+        type="checkbox"
+        aria-label={`Choose ${licenseName(license)}, …${license.license_key_last4}`}
+        checked={isChosen}
+        onChange={({ currentTarget, nativeEvent }) => {
+          const isRange = nativeEvent instanceof MouseEvent && nativeEvent.shiftKey
+          const licenses = isRange ? rangeTo(license, latest.current) : [license]
+          toggle(latest.current, licenses, currentTarget.checked, license.id)
+        }}
+      />
+    ),
+    []
+  )
   const chosen = rows.filter((row) => isChosen(selection, row)).length
   return {
     heading: (
@@ -56,21 +83,11 @@ export const choiceOf = ({ rows, selection, set }: Chooser): Choice<License> => 
         ref={(box) => {
           if (box !== null) box.indeterminate = chosen > 0 && chosen < rows.length
         }}
-        onChange={({ currentTarget }) => toggle(rows, currentTarget.checked)}
+        onChange={({ currentTarget }) => toggle(chooser, rows, currentTarget.checked)}
       />
     ),
     has: (license) => isChosen(selection, license),
-    show: (license) => (
-      <input
-        type="checkbox"
-        aria-label={`Choose ${licenseName(license)}, …${license.license_key_last4}`}
-        checked={isChosen(selection, license)}
-        onChange={({ currentTarget, nativeEvent }) => {
-          const isRange = nativeEvent instanceof MouseEvent && nativeEvent.shiftKey
-          toggle(isRange ? rangeTo(license) : [license], currentTarget.checked, license.id)
-        }}
-      />
-    )
+    show
   }
 }
 

@@ -1,8 +1,8 @@
 /** A license in a list. */
 import { Link } from "@tanstack/react-router"
 import type { License } from "../../../licensing/model/License.ts"
-import { licenseName } from "../batch/LicenseName.ts"
 import { countOf } from "../parts/Format.ts"
+import { licenseName } from "../parts/LicenseName.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
 
 export const licenseColumns = (

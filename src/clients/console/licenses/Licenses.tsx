@@ -3,7 +3,7 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import { LicenseStatus } from "../../../licensing/model/License.ts"
 import { ExportLicenses } from "../batch/LicenseFile.tsx"
 import { ChosenBar } from "../bulk/ChosenBar.tsx"
-import { choiceOf, useSelection } from "../bulk/Selection.tsx"
+import { useChoice, useSelection } from "../bulk/Selection.tsx"
 import { Icon } from "../look/Icon.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
@@ -33,6 +33,7 @@ export const Licenses = () => {
     (name) => search[name as keyof LicenseSearch] !== undefined && name !== "cursor" && name !== "sort"
   )
   const [selection, set] = useSelection({ ...search, cursor: undefined, sort: undefined })
+  const choice = useChoice({ rows: shown?.items ?? [], selection, set })
   return (
     <>
       <Heading
@@ -57,7 +58,7 @@ export const Licenses = () => {
         columns={columns}
         page={page}
         search={search}
-        choice={choiceOf({ rows: shown?.items ?? [], selection, set })}
+        choice={choice}
       />
     </>
   )
@@ -96,6 +97,7 @@ const cleared = {
   customer_id: undefined,
   order_id: undefined,
   subscription_id: undefined,
+  feature_id: undefined,
   status: undefined,
   expires: undefined,
   maintenance: undefined,

@@ -162,7 +162,8 @@ export interface Column<A> {
 export interface Choice<A> {
   readonly heading: ReactNode
   readonly has: (row: A) => boolean
-  readonly show: (row: A) => ReactNode
+  /** It stays the same function: a row is drawn again only if it changes. */
+  readonly show: (row: A, isChosen: boolean) => ReactNode
 }
 
 /** Shows a truncated text in full on hover. */
@@ -193,7 +194,15 @@ export const Table = <A,>(props: {
   return (
     // A wide table scrolls inside its own box, which the keyboard can reach.
     <div
-      className={`listing ${isFitted ? "fitted" : "scrolling"}${props.picks ? " picked" : ""}`}
+      className={[
+        "listing",
+        isFitted ? "fitted" : "scrolling",
+        props.picks && "picked",
+        props.choice && "choosing",
+        props.columns.some(({ quiet }) => quiet) && "acting"
+      ]
+        .filter(Boolean)
+        .join(" ")}
       data-list={props.list}
       {...(isFitted ? {} : { role: "group", "aria-label": props.caption, tabIndex: 0 })}
     >
@@ -215,10 +224,13 @@ export const Table = <A,>(props: {
         </thead>
         <tbody>
           {props.rows.map((row) => (
-            <tr key={props.keyOf(row)} data-chosen={props.choice?.has(row) || undefined}>
-              {props.choice !== undefined && <td className="chooses">{props.choice.show(row)}</td>}
-              <Cells columns={props.columns} row={row} />
-            </tr>
+            <Row
+              key={props.keyOf(row)}
+              columns={props.columns}
+              row={row}
+              isChosen={props.choice?.has(row) === true}
+              choose={props.choice?.show}
+            />
           ))}
         </tbody>
       </table>
@@ -231,22 +243,27 @@ const styleOf = ({ goes, number, quiet, wraps }: Omit<Column<never>, "show">) =>
   return names.length === 0 ? {} : { className: names.join(" ") }
 }
 
-const cellsOf = <A,>({
-  columns: [first, ...others],
-  row
-}: {
+interface RowProps<A> {
   readonly columns: ReadonlyArray<Column<A>>
   readonly row: A
-}) => (
-  <>
+  readonly isChosen: boolean
+  readonly choose: Choice<A>["show"] | undefined
+}
+
+const rowOf = <A,>({ choose, columns: [first, ...others], isChosen, row }: RowProps<A>) => (
+  <tr data-chosen={isChosen || undefined}>
+    {choose !== undefined && <td className="chooses">{choose(row, isChosen)}</td>}
     <th scope="row">{first?.show(row)}</th>
     {others.map((column) => (
       <td key={column.title} {...styleOf(column)} data-title={column.title}>
         {column.show(row)}
       </td>
     ))}
-  </>
+  </tr>
 )
 
-/** Where the columns stay the same, choosing one of 500 rows draws no other row again. */
-const Cells = memo(cellsOf) as typeof cellsOf
+/**
+ * Where the columns stay the same, choosing one of 500 rows draws no other row again. React would set the attributes of each box, and
+ * the browser would then compute all rows' styles anew.
+ */
+const Row = memo(rowOf) as typeof rowOf

@@ -2,11 +2,11 @@
 import { Link } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
-import { licenseName } from "../batch/LicenseName.ts"
 import { maintenanceIn, periodOf } from "../licenses/Periods.ts"
 import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
 import { Icon } from "../look/Icon.tsx"
 import { countOf } from "../parts/Format.ts"
+import { licenseName } from "../parts/LicenseName.ts"
 import { Section, Time } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 

@@ -1,9 +1,13 @@
 /** How licenses are named. */
 import type { License } from "../../../licensing/model/License.ts"
-import { countOf } from "../parts/Format.ts"
+import { countOf } from "./Format.ts"
 
 export const licenseName = ({ customer_email, customer_name, expanded, license_key_last4 }: License) =>
   customer_name || customer_email || expanded?.customer?.name || `License …${license_key_last4}`
+
+/** The owner, and the end of the key: an owner may have several. */
+export const shortName = (license: License): string =>
+  `${license.customer_name || license.customer_email || "License"} …${license.license_key_last4}`
 
 /** In a question about one license: its owner may have several. */
 export const licenseTitle = (license: License): string => {
