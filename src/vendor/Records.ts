@@ -41,12 +41,17 @@ export const listOfProduct = <
   sql: SqlClient.SqlClient,
   product: (id: string) => Effect.Effect<unknown, Refusal<"NOT_FOUND">>,
   list: Omit<List<A, SqlError.SqlError>, "where">,
-  filters: F
+  filters: F,
+  /** The filters that are no column. */
+  others: (request: FilteredBy<F>) => { readonly [name: string]: Statement.Fragment | undefined } = () => ({})
 ) =>
   Effect.fnUntraced(
     function* (productId: string, request: FilteredBy<F>) {
-      const given = Struct.pick(request as { readonly [column: string]: string }, Object.keys(filters))
-      const where = sql`product_id = ${productId} AND ${equals(sql, given)}`
+      const conditions = others(request)
+      const ofColumns = Object.keys(filters).filter((name) => !(name in conditions))
+      const given = Struct.pick(request as { readonly [column: string]: string }, ofColumns)
+      const more = Object.values(conditions).map((condition) => condition ?? sql`TRUE`)
+      const where = sql`product_id = ${productId} AND ${sql.and([equals(sql, given), ...more])}`
       const page = yield* readPage(sql, request, { ...list, where })
       if (page.items.length === 0) yield* product(productId)
       return page

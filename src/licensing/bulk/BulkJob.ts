@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Count } from "../../contract/api/Int64.ts"
 import { Reference, Text } from "../../contract/api/Text.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
+import { ActorName } from "../../ledger/events/Event.ts"
 import { LicensePolicyChange, LicenseTransfer, LicenseUpdate } from "../model/License.ts"
 import { limitNames } from "../model/Limits.ts"
 import { exactlyOne, LicenseRenew } from "../model/RenewalRequests.ts"
@@ -131,6 +132,7 @@ export const BulkJob = Schema.Struct({
   refused: Count.annotate({ description: "Licenses that cannot be changed so; each is a refusal of the job." }),
   failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the job has failed." })),
   created_by: Schema.String.annotate({ description: "The id of the API key or OIDC subject that requested it." }),
+  created_by_name: ActorName,
   product_ids: Schema.optionalKey(
     Schema.Array(Schema.String).annotate({
       description: "The products of the token that created it; absent: all. Licenses of others are not reached."

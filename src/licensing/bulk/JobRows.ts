@@ -33,7 +33,7 @@ const decodeRowsOfJobs = decodeRows(JobRow)
 const decodeRefusals = decodeRows(BulkRefusal)
 
 const jobColumns = `id, action, filter, parameters, dry_run, reason, status, matched, changed, unchanged, refused, failure,
-  actor_id AS created_by, product_ids, created_at, updated_at, ended_at`
+  actor_id AS created_by, actor_name AS created_by_name, product_ids, created_at, updated_at, ended_at`
 const rowColumns = `${jobColumns}, position, actor_type, actor_name, request_id, ip_address, attempts`
 
 export const findJob = (sql: SqlClient.SqlClient, id: string, lock = false) =>

@@ -26,6 +26,7 @@ export interface LicenseFilter extends ListRequest, MetadataFilter {
   readonly status?: LicenseStatus
   readonly order_id?: string
   readonly subscription_id?: string
+  readonly feature_id?: string
   readonly expires_before?: number
   readonly expires_after?: number
   readonly maintenance_expires_before?: number
@@ -222,7 +223,7 @@ export const movedRows = (
 
 const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
   const { bulk_job_id: job, product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
-  const { maintenance_expires_after: after, maintenance_expires_before: before } = filter
+  const { feature_id: feature, maintenance_expires_after: after, maintenance_expires_before: before } = filter
   // The index of the sort serves the filter, too.
   const maintenance = sql.literal(columnOf("maintenance_expires_at"))
   return sql.and([
@@ -236,6 +237,9 @@ const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
       "l.license_key_last4": license_key_last4
     }),
     job === undefined ? sql`TRUE` : sql`l.id IN (SELECT unnest(license_ids) FROM bulk_job_parts WHERE job_id = ${job})`,
+    feature === undefined
+      ? sql`TRUE`
+      : sql`EXISTS (SELECT FROM license_features f WHERE f.license_id = l.id AND f.feature_id = ${feature})`,
     filter.expires_before === undefined ? sql`TRUE` : sql`l.expires_at < ${instant(filter.expires_before)}`,
     filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`,
     before === undefined ? sql`TRUE` : sql`${maintenance} < ${instant(before)}`,

@@ -111,6 +111,7 @@ export const licenseFilters = {
   status: Schema.optionalKey(LicenseStatus),
   order_id: Schema.optionalKey(Schema.String),
   subscription_id: Schema.optionalKey(Schema.String),
+  feature_id: Schema.optionalKey(Schema.String.annotate({ description: "Only licenses that have this feature." })),
   expires_before: Schema.optionalKey(Timestamp),
   expires_after: Schema.optionalKey(Timestamp),
   maintenance_expires_before: Schema.optionalKey(Timestamp),

@@ -106,7 +106,14 @@ export class Policies extends Context.Service<
 
       const source = { columns, table: "policies", sorts: policySorts, decode: decodePolicies, notFound }
       const records = recordsIn(sql, source)
-      const list = Effect.fn("Policies.list")(listOfProduct(sql, products.get, source, policyFilters))
+      const list = Effect.fn("Policies.list")(
+        listOfProduct(sql, products.get, source, policyFilters, ({ feature_id }) => ({
+          feature_id:
+            feature_id === undefined
+              ? undefined
+              : sql`id IN (SELECT policy_id FROM policy_features WHERE feature_id = ${feature_id})`
+        }))
+      )
 
       const many = Effect.fn("Policies.many")(function* (ids: ReadonlyArray<string>) {
         return yield* decodePolicies(sql`SELECT ${columns} FROM policies WHERE id = ANY(${arrays.text(ids)})`)

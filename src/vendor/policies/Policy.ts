@@ -116,7 +116,8 @@ const given = Struct.map({ ...rules, ...optional }, Schema.optionalKey)
 
 export const policyFilters = {
   code: Schema.optionalKey(Schema.String),
-  license_type: Schema.optionalKey(LicenseType)
+  license_type: Schema.optionalKey(LicenseType),
+  feature_id: Schema.optionalKey(Schema.String.annotate({ description: "Only policies that this feature comes with." }))
 }
 
 export const policySorts = { created_at: "instant", code: "text" } as const

@@ -19,6 +19,7 @@ const texts: { readonly [name: string]: ReadonlyArray<string> } = {
   customer_id: [idOf("cust", 700), "none"],
   order_id: [idOf("ord", 700), "none"],
   subscription_id: [idOf("sub", 700), "none"],
+  feature_id: [idOf("feat", 1), idOf("feat", 700), "none"],
   maintenance_expires_after: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
   maintenance_expires_before: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
   expires_before: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],

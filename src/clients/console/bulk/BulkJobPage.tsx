@@ -2,12 +2,11 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
-import { licenseCount } from "../parts/LicenseName.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, sentenceOf, wordsOf } from "../parts/Format.ts"
-import { CustomerName, PolicyName, ProductName } from "../parts/Names.tsx"
+import { licenseCount } from "../parts/LicenseName.ts"
+import { Actor, RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
-import { RecordLink } from "../parts/RecordLink.tsx"
 import { Facts, Fault, Heading, Section, Status, Time } from "../parts/Show.tsx"
 import { tell } from "../service/Failures.ts"
 import { useFollowing } from "../service/Following.ts"
@@ -156,16 +155,9 @@ const factsOf = (job: BulkJob): ReadonlyArray<Fact> => [
   ),
   ...(job.reason === undefined ? [] : [["Reason", job.reason] as const]),
   ["Created", <Time key="created" at={job.created_at} />],
-  ["Created by", <code key="by">{job.created_by}</code>],
+  ["Created by", <Actor key="by" id={job.created_by} name={job.created_by_name} />],
   ...(job.ended_at === undefined ? [] : [["Ended", <Time key="ended" at={job.ended_at} />] as const])
 ]
-
-/** Records that the reader knows by name. */
-const names: Readonly<Record<string, (id: string) => ReactNode>> = {
-  customer_id: (id) => <CustomerName id={id} />,
-  product_id: (id) => <ProductName id={id} />,
-  policy_id: (id) => <PolicyName id={id} />
-}
 
 const isInstant = (name: string) => /_(at|before|after)$/.test(name)
 
@@ -173,7 +165,6 @@ const Value = ({ name, value }: { readonly name: string; readonly value: unknown
   if (value === null) return "–"
   if (typeof value === "boolean") return value ? "yes" : "no"
   if (isInstant(name)) return <Time at={new Date(value as string | number).getTime()} />
-  if (Object.hasOwn(names, name)) return names[name]?.(String(value))
-  if (name.endsWith("_id")) return <RecordLink field={name} id={String(value)} />
+  if (name.endsWith("_id")) return <RecordName field={name} id={String(value)} />
   return typeof value === "object" ? <code>{JSON.stringify(value)}</code> : wordsOf(String(value))
 }

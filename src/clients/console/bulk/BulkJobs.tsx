@@ -4,6 +4,7 @@ import { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
 import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf } from "../parts/Format.ts"
+import { Actor } from "../parts/Names.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter, List, pageOf, useNarrow } from "../tables/List.tsx"
@@ -30,7 +31,11 @@ const columns: ReadonlyArray<Column<BulkJob>> = [
   { title: "Licenses", number: true, goes: "next", show: ({ matched }) => countOf(matched) },
   { title: "Changed", number: true, goes: "first", show: ({ changed, dry_run }) => (dry_run ? "–" : countOf(changed)) },
   { title: "Refused", number: true, goes: "next", show: ({ refused }) => countOf(refused) },
-  { title: "By", goes: "first", show: ({ created_by }) => <code>{created_by}</code> },
+  {
+    title: "By",
+    goes: "first",
+    show: ({ created_by, created_by_name }) => <Actor id={created_by} name={created_by_name} />
+  },
   { title: "Created", sort: "created_at", goes: "last", show: ({ created_at }) => <Time at={created_at} /> }
 ]
 

@@ -1,11 +1,11 @@
 /** One policy, with the features that its licenses get. */
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Policy } from "../../../vendor/policies/Policy.ts"
-import { DependsOnPolicy } from "../consequences/Dependents.tsx"
+import { DependsOnPolicy, FollowsPolicy } from "../consequences/Dependents.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, daysOf, limitOf, minutesInWords, sentenceOf } from "../parts/Format.ts"
 import { Metadata } from "../parts/Metadata.tsx"
-import { ProductName } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
 import { PolicyFeatures } from "../quotas/PolicyFeatures.tsx"
@@ -59,7 +59,7 @@ const Screen = ({ policy }: Props) => {
           <Section id="about" title="About">
             <Facts
               of={[
-                ["Product", <ProductName key="product" id={policy.product_id} />],
+                ["Product", <RecordName field="product_id" key="product" id={policy.product_id} />],
                 [
                   "Licenses",
                   <Link key="licenses" to="/licenses" search={{ policy_id: policy.id }}>
@@ -114,6 +114,9 @@ const shownOf = ({ show_licensee, show_metadata }: Policy): string =>
 
 type Update = Payload<"updatePolicy">
 
+const edited =
+  "Limits and rules hold for them at once, except for limits of their own. Features and dates that they have stay as they are."
+
 const Edit = ({ policy }: Props) => {
   const params = { id: policy.id }
   return (
@@ -121,7 +124,8 @@ const Edit = ({ policy }: Props) => {
       label="Edit"
       send="Save"
       title={`Edit ${policy.name}`}
-      effect="The change holds at once for all licenses of the policy. A lower limit ends nothing that is in use."
+      effect="A lower limit ends nothing that is in use."
+      facts={<FollowsPolicy id={policy.id} told={edited} />}
       fields={policyFields}
       edited={{ record: policy, reread: () => run("getPolicy", { params }) }}
       run={(payload: Update, read) => change("updatePolicy", { params, payload }, read)}

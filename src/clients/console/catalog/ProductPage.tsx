@@ -3,7 +3,7 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Feature } from "../../../vendor/features/Feature.ts"
 import { policyDefaults } from "../../../vendor/policies/Policy.ts"
 import type { Product } from "../../../vendor/products/Product.ts"
-import { DependsOnProduct } from "../consequences/Dependents.tsx"
+import { DependsOnFeature, DependsOnProduct } from "../consequences/Dependents.tsx"
 import { CustomFields } from "../customFields/CustomFields.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
@@ -226,8 +226,14 @@ const Features = ({ product: { id } }: Props) => {
 
 const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
   const params = { id: feature.id }
+  const may = useMay()
   return (
     <Menu label={`Actions for ${feature.name}`} quiet>
+      {may("license:read") && (
+        <Link to="/licenses" search={{ feature_id: feature.id }}>
+          Licenses with it
+        </Link>
+      )}
       <Action
         label="Edit"
         send="Save"
@@ -242,6 +248,7 @@ const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
         name={`Delete ${feature.name}`}
         effect={`${feature.name} is deleted. This works only if no policy and no license has it.`}
         danger
+        facts={<DependsOnFeature id={feature.id} product={feature.product_id} />}
         run={() => change("deleteFeature", { params })}
       />
     </Menu>

@@ -3,7 +3,7 @@ import { getRouteApi } from "@tanstack/react-router"
 import type { Order } from "../../../vendor/commerce/Order.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
-import { CustomerName, ProductName, SubscriptionName } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Section, Status, Time } from "../parts/Show.tsx"
 import { Refund } from "../refunds/Refund.tsx"
@@ -73,15 +73,26 @@ const About = ({ order }: Props) => {
     <Facts
       of={[
         ["System", order.external_system],
-        ["Product", <ProductName key="product" id={order.product_id} />],
+        ["Product", <RecordName field="product_id" key="product" id={order.product_id} />],
         ...(may("license:read")
           ? ([
-              ["Customer", customer_id === undefined ? "not linked" : <CustomerName key="customer" id={customer_id} />]
+              [
+                "Customer",
+                customer_id === undefined ? (
+                  "not linked"
+                ) : (
+                  <RecordName field="customer_id" key="customer" id={customer_id} />
+                )
+              ]
             ] as const)
           : []),
         [
           "Subscription",
-          subscription_id === undefined ? "none" : <SubscriptionName key="subscription" id={subscription_id} />
+          subscription_id === undefined ? (
+            "none"
+          ) : (
+            <RecordName field="subscription_id" key="subscription" id={subscription_id} />
+          )
         ],
         ["Period", <Period key="period" from={order.period_start} to={order.period_end} />],
         ["Recorded", <Time key="created" at={order.created_at} />],

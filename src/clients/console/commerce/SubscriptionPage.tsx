@@ -3,7 +3,7 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import type { Subscription } from "../../../vendor/commerce/Subscription.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Metadata } from "../parts/Metadata.tsx"
-import { CustomerName, ProductName } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
@@ -70,10 +70,17 @@ const About = ({ subscription }: Props) => {
     <Facts
       of={[
         ["System", subscription.external_system],
-        ["Product", <ProductName key="product" id={subscription.product_id} />],
+        ["Product", <RecordName field="product_id" key="product" id={subscription.product_id} />],
         ...(may("license:read")
           ? ([
-              ["Customer", customer_id === undefined ? "not linked" : <CustomerName key="customer" id={customer_id} />]
+              [
+                "Customer",
+                customer_id === undefined ? (
+                  "not linked"
+                ) : (
+                  <RecordName field="customer_id" key="customer" id={customer_id} />
+                )
+              ]
             ] as const)
           : []),
         [

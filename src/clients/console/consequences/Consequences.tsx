@@ -4,6 +4,7 @@ import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
 import { inWords, tell } from "../service/Failures.ts"
 import { type Difference, differencesOf, type Preview } from "./Differences.ts"
+import { Lines } from "./Lines.tsx"
 import { type Change, usePreview } from "./UsePreview.ts"
 
 interface Props {
@@ -37,17 +38,15 @@ const Shown = ({ preview }: { readonly preview: Preview }) => {
 }
 
 const DifferenceList = ({ of }: { readonly of: ReadonlyArray<Difference> }) => (
-  <dl>
-    {of.map(({ after, before, name, note }) => (
-      <div key={name}>
-        <dt>{name}</dt>
-        <dd>
-          <span className="quiet">{before}</span> → <strong>{after}</strong>
-          {note !== undefined && <small>{note}</small>}
-        </dd>
-      </div>
-    ))}
-  </dl>
+  <Lines
+    of={of.map(({ after, before, name, note }) => [
+      name,
+      <>
+        <span className="quiet">{before}</span> → <strong>{after}</strong>
+        {note !== undefined && <small>{note}</small>}
+      </>
+    ])}
+  />
 )
 
 /** A new key changes nothing else, so nothing is asked for: the key that ends, and who must enter the new one. */

@@ -2,6 +2,7 @@
 import type { AsyncResult } from "effect/reactivity"
 import { countOf } from "../parts/Format.ts"
 import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { Lines } from "./Lines.tsx"
 
 interface Total {
   readonly total?: number
@@ -43,14 +44,7 @@ const Dependents = ({ of, some }: DependentsProps) => {
         <p className="quiet">Nothing depends on it.</p>
       ) : (
         <>
-          <dl>
-            {found.map(([name, count]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{count}</dd>
-              </div>
-            ))}
-          </dl>
+          <Lines of={found} />
           <p>{some}</p>
         </>
       )}
@@ -81,6 +75,56 @@ export const DependsOnProduct = ({ id }: Of) => {
 export const DependsOnPolicy = ({ id }: Of) => {
   const licenses = listed(useAsk("listLicenses", { query: { ...counted, policy_id: id } }))
   return <Dependents of={[["Licenses", licenses]]} some={refused} />
+}
+
+interface OfFeature extends Of {
+  readonly product: string
+}
+
+export const DependsOnFeature = (props: OfFeature) => {
+  const may = useMay()
+  return may("license:read") ? <AllOfFeature {...props} /> : <PoliciesOfFeature {...props} />
+}
+
+const usePolicies = ({ id, product }: OfFeature): Dependent => [
+  "Policies",
+  listed(useAsk("listPolicies", { params: { id: product }, query: { ...counted, feature_id: id } }))
+]
+
+const AllOfFeature = (props: OfFeature) => {
+  const licenses = listed(useAsk("listLicenses", { query: { ...counted, feature_id: props.id } }))
+  return <Dependents of={[usePolicies(props), ["Licenses", licenses]]} some={refused} />
+}
+
+const PoliciesOfFeature = (props: OfFeature) => <Dependents of={[usePolicies(props)]} some={refused} />
+
+interface OfPolicy extends Of {
+  /** What becomes of its licenses. */
+  readonly told: string
+}
+
+/** How many licenses a change of a policy is about. */
+export const FollowsPolicy = (props: OfPolicy) => {
+  const may = useMay()
+  return may("license:read") ? <Followers {...props} /> : <p>{props.told}</p>
+}
+
+const Followers = ({ id, told }: OfPolicy) => {
+  const count = listed(useAsk("listLicenses", { query: { ...counted, policy_id: id } }))
+  return (
+    <div className="consequences" role="status" aria-label="Licenses of the policy" aria-busy={count === undefined}>
+      {count === undefined ? (
+        <p className="quiet">Counting the licenses of the policy…</p>
+      ) : count === "0" ? (
+        <p className="quiet">No license has this policy yet.</p>
+      ) : (
+        <>
+          <Lines of={[["Licenses of the policy", count]]} />
+          <p>{told}</p>
+        </>
+      )}
+    </div>
+  )
 }
 
 interface OfCustomer extends Of {

@@ -4,7 +4,7 @@ import type { CustomerSummary, UsageSummaryRow } from "../../../insight/reports/
 import type { LicenseStatus } from "../../../licensing/model/License.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { ProductName } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
@@ -83,7 +83,7 @@ const usageColumns: ReadonlyArray<Column<UsageSummaryRow>> = [
   { title: "Feature", show: ({ feature_code }) => feature_code ?? "deleted" },
   {
     title: "Product",
-    show: ({ product_id }) => (product_id === undefined ? "–" : <ProductName id={product_id} />)
+    show: ({ product_id }) => (product_id === undefined ? "–" : <RecordName field="product_id" id={product_id} />)
   },
   { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
   { title: "Times", number: true, show: ({ consumptions }) => countOf(consumptions) },

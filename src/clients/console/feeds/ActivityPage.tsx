@@ -4,7 +4,7 @@ import { useCallback } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { sentenceOf, wordsOf } from "../parts/Format.ts"
-import { RecordLink } from "../parts/RecordLink.tsx"
+import { Actor, RecordName } from "../parts/Names.tsx"
 import { Heading, Status, Time } from "../parts/Show.tsx"
 import { run, useMay } from "../service/Hooks.ts"
 import { Filter } from "../tables/List.tsx"
@@ -73,6 +73,10 @@ const useToggle = () => {
   )
 }
 
+/** A person or an API key by name; of an application only that it was one. */
+const byOf = (type: string, id: string, name: string | undefined) =>
+  name === undefined ? wordsOf(type) : <Actor id={id} name={name} />
+
 const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
   { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
   {
@@ -86,9 +90,13 @@ const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
   },
   {
     title: "License",
-    show: ({ license_id }) => (license_id === undefined ? "–" : <RecordLink field="license_id" id={license_id} />)
+    show: ({ license_id }) => (license_id === undefined ? "–" : <RecordName field="license_id" id={license_id} />)
   },
-  { title: "By", show: ({ actor_type, source }) => (source === "system" ? "the service" : wordsOf(actor_type)) }
+  {
+    title: "By",
+    show: ({ actor_id, actor_name, actor_type, source }) =>
+      source === "system" ? "the service" : byOf(actor_type, actor_id, actor_name)
+  }
 ]
 const whatIsDone = ({ action }: Activity) => sentenceOf(action)
 const activityFacts = (activity: Activity) => <ActivityDetails of={activity} />
@@ -125,11 +133,15 @@ const eventColumns: ReadonlyArray<FeedColumn<Event>> = [
     show: ({ resource_id, resource_type }) => (
       <>
         {wordsOf(resource_type)}
-        <small>{resource_id !== undefined && <RecordLink field={`${resource_type}_id`} id={resource_id} />}</small>
+        <small>{resource_id !== undefined && <RecordName field={`${resource_type}_id`} id={resource_id} />}</small>
       </>
     )
   },
-  { title: "By", show: ({ actor_type }) => (actor_type === "system" ? "the service" : wordsOf(actor_type)) }
+  {
+    title: "By",
+    show: ({ actor_id, actor_name, actor_type }) =>
+      actor_type === "system" ? "the service" : byOf(actor_type, actor_id, actor_name)
+  }
 ]
 const whatHappened = ({ event_type }: Event) => sentenceOf(event_type)
 const eventFacts = (event: Event) => <EventDetails of={event} />

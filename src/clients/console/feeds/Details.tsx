@@ -5,7 +5,7 @@ import type { ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { wordsOf } from "../parts/Format.ts"
-import { RecordLink } from "../parts/RecordLink.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { Facts, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { changed } from "../tables/List.tsx"
@@ -37,7 +37,9 @@ export const ActivityDetails = ({ of }: { readonly of: Activity }) => {
           ...textFact("Actor", of.actor_id),
           ...records.flatMap((field): ReadonlyArray<Fact> => {
             const id = of[field]
-            return id === undefined ? [] : [[recordName(field), <RecordLink key={field} field={field} id={id} />]]
+            return id === undefined
+              ? []
+              : [[recordName(field), <RecordName key={field} field={field} id={id} withId />]]
           }),
           ...(of.device_id === undefined ? [] : [["Device", <DeviceLink key="device" of={of} />] as const]),
           ...textFact("Feature", of.feature_code),
@@ -88,7 +90,7 @@ export const EventDetails = ({ of }: { readonly of: Event }) => (
           of.resource_id === undefined ? (
             "–"
           ) : (
-            <RecordLink key="resource" field={`${of.resource_type}_id`} id={of.resource_id} />
+            <RecordName key="resource" field={`${of.resource_type}_id`} id={of.resource_id} withId />
           )
         ],
         ...textFact("Address", of.ip_address),
@@ -125,7 +127,7 @@ const textOf = (value: unknown): string =>
   value === null ? "none" : typeof value === "string" ? value : JSON.stringify(value)
 
 const Recording = ({ name, value }: { readonly name: string; readonly value: unknown }) => {
-  if (typeof value === "string") return <RecordLink field={name} id={value} />
+  if (typeof value === "string") return <RecordName field={name} id={value} />
   if (isRecord(value) && "old" in value && "new" in value)
     return (
       <>

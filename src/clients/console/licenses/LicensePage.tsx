@@ -3,11 +3,11 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { batchKey } from "../batch/BatchLines.ts"
-import { licenseName } from "../parts/LicenseName.ts"
 import { LicenseValues } from "../customFields/Values.tsx"
 import { countOf } from "../parts/Format.ts"
+import { licenseName } from "../parts/LicenseName.ts"
 import { Metadata } from "../parts/Metadata.tsx"
-import { CustomerName, OrderName, PolicyName, ProductName, SubscriptionName } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Key, Section, Status, Time } from "../parts/Show.tsx"
 import { Features } from "../quotas/LicenseFeatures.tsx"
@@ -119,7 +119,7 @@ const MoreActions = ({ license }: { readonly license: License }) => (
 
 const OrderOf = ({ id }: { readonly id: string }) => (
   <span className="own">
-    <OrderName id={id} />
+    <RecordName field="order_id" id={id} />
     <RefundOf order={id} />
   </span>
 )
@@ -134,18 +134,24 @@ const About = ({ license, mayChange }: { readonly license: License; readonly may
           ["E-mail", license.customer_email ?? "–"],
           [
             "Customer",
-            license.customer_id === undefined ? "not linked" : <CustomerName key="customer" id={license.customer_id} />
+            license.customer_id === undefined ? (
+              "not linked"
+            ) : (
+              <RecordName field="customer_id" key="customer" id={license.customer_id} />
+            )
           ],
           ...(may("product:read")
             ? ([
-                ["Product", <ProductName key="product" id={license.product_id} />],
-                ["Policy", <PolicyName key="policy" id={license.policy_id} />],
+                ["Product", <RecordName field="product_id" key="product" id={license.product_id} />],
+                ["Policy", <RecordName field="policy_id" key="policy" id={license.policy_id} />],
                 ...(license.order_id === undefined
                   ? []
                   : ([["Order", <OrderOf key="order" id={license.order_id} />]] as const)),
                 ...(license.subscription_id === undefined
                   ? []
-                  : ([["Subscription", <SubscriptionName key="sub" id={license.subscription_id} />]] as const))
+                  : ([
+                      ["Subscription", <RecordName field="subscription_id" key="sub" id={license.subscription_id} />]
+                    ] as const))
               ] as const)
             : []),
           ...(typeof batch === "string"

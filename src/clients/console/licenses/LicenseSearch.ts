@@ -14,6 +14,7 @@ export const LicenseSearch = Schema.Struct({
   batch: text,
   order_id: text,
   subscription_id: text,
+  feature_id: text,
   status: Schema.optionalKey(LicenseStatus),
   expires: Schema.optionalKey(Period),
   maintenance: Schema.optionalKey(Period),

@@ -1,26 +1,76 @@
-/** Records that another one links to, by name. */
+/** Records that another one links to, by name. The id is told on hover; it is shown if the name may not or cannot be read. */
 import { Link } from "@tanstack/react-router"
+import type { ManagementScope } from "../../../access/Scope.ts"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
-import { useAsk } from "../service/Hooks.ts"
+import type { OperationId, Success } from "../../client/Client.ts"
+import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { wordsOf } from "./Format.ts"
-import { Loaded } from "./Show.tsx"
+import { shortName } from "./LicenseName.ts"
+import { RecordLink } from "./RecordLink.tsx"
 
-interface Props {
+interface Kind {
+  /** What a token needs to read it. */
+  readonly scope: ManagementScope
+  readonly operation: OperationId
+  readonly nameOf: (record: never) => string
+}
+
+const kind = <Id extends OperationId>(
+  scope: ManagementScope,
+  operation: Id,
+  nameOf: (record: Success<Id>) => string
+): Kind => ({ scope, operation, nameOf })
+
+const bought = ({ external_id, status }: Success<"getOrder"> | Success<"getSubscription">) =>
+  `${external_id} (${wordsOf(status)})`
+
+/** By the name of the field that has the id. */
+const kinds: Readonly<Record<string, Kind>> = {
+  customer_id: kind("license:read", "getCustomer", ({ code, name }) => name || `Customer ${code}`),
+  license_id: kind("license:read", "getLicense", shortName),
+  order_id: kind("product:read", "getOrder", bought),
+  policy_id: kind("product:read", "getPolicy", ({ license_type, name }) => `${name} (${wordsOf(license_type)})`),
+  product_id: kind("product:read", "getProduct", ({ name }) => name),
+  subscription_id: kind("product:read", "getSubscription", bought)
+}
+
+interface Of {
+  readonly field: string
   readonly id: string
 }
 
-export const CustomerName = ({ id }: Props) => {
-  const customer = useAsk("getCustomer", { params: { id } })
+const Known = ({ field, id, of }: Of & { readonly of: Kind }) => {
+  // All of them are read by their id.
+  const asked = useAsk(of.operation as "getLicense", { params: { id } })
+  const record = lastOf(asked)
+  if (record === undefined && causeOf(asked) === undefined) return <span className="waiting">…</span>
+  return <RecordLink field={field} id={id} name={record && of.nameOf(record as never)} />
+}
+
+interface Named extends Of {
+  /** The id stands beside the name, to be copied. */
+  readonly withId?: boolean
+}
+
+export const RecordName = ({ field, id, withId = false }: Named) => {
+  const may = useMay()
+  const of = Object.hasOwn(kinds, field) ? kinds[field] : undefined
+  if (of === undefined || !may(of.scope)) return <RecordLink field={field} id={id} />
   return (
-    <Loaded of={customer}>
-      {({ code, name }) => (
-        <Link to="/customers/$id" params={{ id }}>
-          {name || `Customer ${code}`}
-        </Link>
+    <>
+      <Known field={field} id={id} of={of} />
+      {withId && (
+        <small>
+          <code>{id}</code>
+        </small>
       )}
-    </Loaded>
+    </>
   )
 }
+
+/** Who did something: the name as it was then, with the id on hover. */
+export const Actor = (props: { readonly id: string; readonly name: string | undefined }) =>
+  props.name === undefined ? <code>{props.id}</code> : <span title={props.id}>{props.name}</span>
 
 interface Linked {
   readonly customer_id?: string
@@ -36,57 +86,5 @@ export const ListedCustomer = ({ of: { customer_id: id, expanded } }: { readonly
     <Link to="/customers/$id" params={{ id }}>
       {customer.name || `Customer ${customer.code}`}
     </Link>
-  )
-}
-
-export const ProductName = ({ id }: Props) => {
-  const product = useAsk("getProduct", { params: { id } })
-  return (
-    <Loaded of={product}>
-      {({ name }) => (
-        <Link to="/products/$id" params={{ id }}>
-          {name}
-        </Link>
-      )}
-    </Loaded>
-  )
-}
-
-export const PolicyName = ({ id }: Props) => {
-  const policy = useAsk("getPolicy", { params: { id } })
-  return (
-    <Loaded of={policy}>
-      {({ license_type, name }) => (
-        <Link to="/policies/$id" params={{ id }}>
-          {name} ({wordsOf(license_type)})
-        </Link>
-      )}
-    </Loaded>
-  )
-}
-
-export const OrderName = ({ id }: Props) => {
-  const order = useAsk("getOrder", { params: { id } })
-  return (
-    <Loaded of={order}>
-      {({ external_id, status }) => (
-        <Link to="/orders/$id" params={{ id }}>
-          {external_id} ({wordsOf(status)})
-        </Link>
-      )}
-    </Loaded>
-  )
-}
-
-export const SubscriptionName = ({ id }: Props) => {
-  const subscription = useAsk("getSubscription", { params: { id } })
-  return (
-    <Loaded of={subscription}>
-      {({ external_id, status }) => (
-        <Link to="/subscriptions/$id" params={{ id }}>
-          {external_id} ({wordsOf(status)})
-        </Link>
-      )}
-    </Loaded>
   )
 }

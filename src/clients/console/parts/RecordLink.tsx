@@ -38,7 +38,11 @@ export const RecordLink = ({ field, id, name }: Props) => {
     void router.navigate(place)
   }
   return (
-    <a href={`${router.basepath}${to.replace("$id", encodeURIComponent(id))}`} onClick={follow}>
+    <a
+      href={`${router.basepath}${to.replace("$id", encodeURIComponent(id))}`}
+      onClick={follow}
+      {...(name === undefined ? {} : { title: id })}
+    >
       {text}
     </a>
   )

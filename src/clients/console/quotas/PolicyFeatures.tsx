@@ -3,6 +3,7 @@ import { Exit } from "effect"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { Policy } from "../../../vendor/policies/Policy.ts"
 import { type PolicyFeature, PolicyFeatureSet } from "../../../vendor/policies/PolicyFeature.ts"
+import { FollowsPolicy } from "../consequences/Dependents.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, flag, number } from "../parts/Fields.tsx"
 import { daysOf } from "../parts/Format.ts"
@@ -74,6 +75,9 @@ export const PolicyFeatures = ({ policy }: Props) => {
   )
 }
 
+const kept =
+  "They keep the features and quotas that they have until you choose “Apply policy”: for one on its page, for many in the list of licenses."
+
 const Include = ({ policy }: Props) => {
   const features = useAsk("listFeatures", { params: { id: policy.product_id }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Included> = {
@@ -86,7 +90,8 @@ const Include = ({ policy }: Props) => {
   return (
     <Action
       label="Include a feature"
-      effect="Licenses that are issued under this policy or moved to it get the feature. Existing licenses keep what they have."
+      effect="Licenses that are issued under this policy or moved to it get the feature."
+      facts={<FollowsPolicy id={policy.id} told={kept} />}
       fields={fields}
       initial={{ enabled: true }}
       run={({ feature_id, ...payload }: Included) =>
@@ -111,7 +116,8 @@ const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
         label="Edit"
         send="Save"
         name={`Edit ${feature_name}`}
-        effect="It holds for licenses that are issued from now on."
+        effect="It holds for licenses that are issued under this policy or moved to it."
+        facts={<FollowsPolicy id={policy_id} told={kept} />}
         fields={includedFields}
         edited={{ record: feature, reread }}
         run={(payload: Omit<Included, "feature_id">, read: object = feature) =>
@@ -121,8 +127,9 @@ const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
       <Action
         label="Remove"
         name={`Remove ${feature_name}`}
-        effect={`New licenses of this policy do not get ${feature_name}. Existing licenses keep it.`}
+        effect={`New licenses of this policy do not get ${feature_name}.`}
         danger
+        facts={<FollowsPolicy id={policy_id} told={kept} />}
         run={() => change("removePolicyFeature", { params })}
       />
     </Menu>

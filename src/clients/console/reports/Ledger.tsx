@@ -4,7 +4,7 @@ import { Schema } from "effect"
 import { filterFields, UsageAction } from "../../../insight/reports/model/Filter.ts"
 import type { UsageLedgerRow } from "../../../insight/reports/model/Report.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { RecordLink } from "../parts/RecordLink.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { type Column, Loaded, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { changed, Filter, useNarrow } from "../tables/List.tsx"
@@ -70,7 +70,7 @@ const columns: ReadonlyArray<Column<UsageLedgerRow>> = [
     number: true,
     show: ({ max_after }) => (max_after === undefined ? "none" : countOf(max_after))
   },
-  { title: "License", show: ({ license_id }) => <RecordLink field="license_id" id={license_id} /> },
+  { title: "License", show: ({ license_id }) => <RecordName field="license_id" id={license_id} /> },
   {
     title: "By",
     show: ({ actor_type, event_id }) => (

@@ -4,9 +4,9 @@ import { Schema } from "effect"
 import { filterFields, type Grouping, groupings } from "../../../insight/reports/model/Filter.ts"
 import type { UsageSummary, UsageSummaryRow } from "../../../insight/reports/model/Report.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { RecordLink } from "../parts/RecordLink.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
-import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
 import { Chart } from "./Chart.tsx"
 import { ExportThis } from "./ExportThis.tsx"
@@ -101,17 +101,7 @@ const columnsOf = (groups: ReadonlyArray<Grouping>): ReadonlyArray<Column<UsageS
 const Group = ({ grouping, value }: { readonly grouping: Grouping; readonly value: string | undefined }) => {
   if (value === undefined) return "none"
   if (grouping === "feature_code") return <code>{value}</code>
-  return grouping === "product_id" ? <ProductName id={value} /> : <RecordLink field={grouping} id={value} />
-}
-
-const ProductName = ({ id }: { readonly id: string }) => {
-  const may = useMay()
-  return may("product:read") ? <KnownProduct id={id} /> : <code>{id}</code>
-}
-
-const KnownProduct = ({ id }: { readonly id: string }) => {
-  const product = useAsk("getProduct", { params: { id } })
-  return <RecordLink field="product_id" id={id} name={lastOf(product)?.name} />
+  return <RecordName field={grouping} id={value} />
 }
 
 const placesMax = 400

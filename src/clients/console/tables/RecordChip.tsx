@@ -27,6 +27,11 @@ const SubscriptionText = ({ id }: Props) => {
   return textOf(lastOf(asked)?.external_id, asked)
 }
 
+const FeatureText = ({ id }: Props) => {
+  const asked = useAsk("getFeature", { params: { id } })
+  return textOf(lastOf(asked)?.name, asked)
+}
+
 const textOf = (name: string | undefined, asked: Parameters<typeof causeOf>[0]) =>
   name ?? (causeOf(asked) === undefined ? "…" : "not visible to you")
 
@@ -34,7 +39,8 @@ const kinds = {
   customer_id: { label: "Customer", Text: CustomerText },
   policy_id: { label: "Policy", Text: PolicyText },
   order_id: { label: "Order", Text: OrderText },
-  subscription_id: { label: "Subscription", Text: SubscriptionText }
+  subscription_id: { label: "Subscription", Text: SubscriptionText },
+  feature_id: { label: "Feature", Text: FeatureText }
 } as const
 
 export const RecordChips = ({ search }: { readonly search: { readonly [Field in keyof typeof kinds]?: string } }) => {

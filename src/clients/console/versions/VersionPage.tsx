@@ -2,7 +2,7 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ProductVersion } from "../../../vendor/versions/ProductVersion.ts"
 import { Metadata } from "../parts/Metadata.tsx"
-import { ProductName } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
@@ -32,7 +32,7 @@ const Screen = ({ version }: { readonly version: ProductVersion }) => {
       </Heading>
       <Facts
         of={[
-          ["Product", <ProductName key="product" id={id} />],
+          ["Product", <RecordName field="product_id" key="product" id={id} />],
           ["Released", <Time key="released" at={released_at} />],
           ["Recorded", <Time key="created" at={created_at} />],
           [

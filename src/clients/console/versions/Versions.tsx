@@ -4,7 +4,7 @@ import type { ProductVersion } from "../../../vendor/versions/ProductVersion.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, instant, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
-import { ProductName } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
@@ -63,7 +63,7 @@ export const Versions = () => {
         )}
       </Heading>
       <div className="row">
-        Product: <ProductName id={id} />
+        Product: <RecordName field="product_id" id={id} />
       </div>
       <search className="row filters" aria-label="Filters">
         <TextFilter label="Version" value={search.version} onChange={(version) => narrow({ version })} />
