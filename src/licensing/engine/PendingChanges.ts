@@ -1,6 +1,6 @@
 /** The changes that a batch has decided on top of the committed state. They are discarded if the commit fails. */
 import type { Entry } from "../../ledger/events/EventLog.ts"
-import type { Prefetched } from "../lookups/Prefetch.ts"
+import { markKey, type Prefetched } from "../lookups/Prefetch.ts"
 import { expiredFeatures, expiryDueAt } from "../model/FeatureExpiry.ts"
 import { notDueBefore } from "../model/Heartbeat.ts"
 import type {
@@ -193,7 +193,7 @@ export class PendingChanges implements LicenseView {
   }
 
   reversalMark(featureId: string, eventId: string): ReversalMark | undefined {
-    return pendingMark(this.entries, featureId, eventId) ?? this.prefetched.marks.get(eventId)
+    return pendingMark(this.entries, featureId, eventId) ?? this.prefetched.marks.get(markKey(featureId, eventId))
   }
 
   version(appVersion: string): VersionRecord {

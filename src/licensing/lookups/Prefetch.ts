@@ -24,7 +24,7 @@ export interface Prefetched {
   readonly versions: ReadonlyMap<string, number> | undefined
   /** Leases that are no longer live, by token hash. */
   readonly endedLeases: ReadonlyMap<string, LeaseRecord>
-  /** By the event id of the consumption to take back. */
+  /** By `markKey`: commands of a batch may name one consumption with different features. */
   readonly marks: ReadonlyMap<string, ReversalMark>
   readonly links: ReadonlyArray<LinkRecord>
   /** The number of uncached devices that a reset changes; 0 if no command needs it. */
@@ -47,6 +47,8 @@ const emptyMaps = () => ({
 })
 
 const emptyFound = (): Found => ({ ...emptyMaps(), versions: undefined, links: [], otherResettable: 0 })
+
+export const markKey = (featureId: string, eventId: string): string => `${featureId} ${eventId}`
 
 export const nothingPrefetched: Prefetched = emptyFound()
 
@@ -239,7 +241,7 @@ const addFetches = (
   const reversed = reverses && state.assignments.get(reverses.featureCode)
   if (reverses !== undefined && reversed !== undefined)
     fetch(reads.inSnapshot, lookups.reversalMark(licenseId, reversed.feature_id, reverses.eventId), (mark) =>
-      found.marks.set(reverses.eventId, mark)
+      found.marks.set(markKey(reversed.feature_id, reverses.eventId), mark)
     )
   if (featureId !== undefined) {
     fetch(reads.inSnapshot, lookups.feature(featureId), (feature) => {

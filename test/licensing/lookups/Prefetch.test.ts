@@ -1,21 +1,23 @@
 /**
- * Whether prefetched data confirms the state for which it was fetched: only then a response may be sent without another
- * query.
+ * What a batch's commands find in its prefetched data, and whether this data confirms the state for which it was fetched:
+ * only then a response may be sent without another query.
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { PendingChanges } from "../../../src/licensing/engine/PendingChanges.ts"
 import type { Lookups } from "../../../src/licensing/lookups/LicenseLookups.ts"
 import { prefetch } from "../../../src/licensing/lookups/Prefetch.ts"
 import type { Revisions } from "../../../src/licensing/model/LicenseRecords.ts"
 import type { Needs } from "../../../src/licensing/rules/LicenseCommand.ts"
 import { CommittedState } from "../../../src/licensing/state/CommittedState.ts"
-import { deviceOf, hardware, noon, rowsOf } from "../../support/rules/Licenses.ts"
+import { assignmentOf, deviceOf, hardware, noon, rowsOf } from "../../support/rules/Licenses.ts"
 
 const [deskBinding, desktop] = [hardware("desk"), hardware("desktop")]
 const currentRevisions: Revisions = { license: 5, policy: 3, catalog: 2 }
 
 const state = () => {
   const { license, policy, assignments } = rowsOf({
+    assignments: [assignmentOf("api"), assignmentOf("export")],
     license: { revision: currentRevisions.license },
     policy: { revision: currentRevisions.policy }
   })
@@ -32,6 +34,9 @@ const state = () => {
     silentFrom: Number.POSITIVE_INFINITY
   })
 }
+
+const commandsOf = (needs: ReadonlyArray<Needs>) =>
+  needs.map((needed) => ({ rule: { name: "any", needs: () => needed, decide: undefined as never }, command: {} }))
 
 /** The look-ups of a batch of commands with these needs, in order, and what they confirm. */
 const confirmed = Effect.fnUntraced(function* (
@@ -66,11 +71,7 @@ const confirmed = Effect.fnUntraced(function* (
     catalog: () => noted("catalog", { revision: revisions.catalog, versions: new Map<string, number>() }),
     inOneSnapshot: (_, inside) => Effect.as(Effect.all(inside), read)
   }
-  const commands = needs.map((needed) => ({
-    rule: { name: "any", needs: () => needed, decide: undefined as never },
-    command: {}
-  }))
-  const { isCurrent } = yield* prefetch(lookups as Lookups, state(), commands, noon, false)
+  const { isCurrent } = yield* prefetch(lookups as Lookups, state(), commandsOf(needs), noon, false)
   return { isCurrent, done }
 })
 
@@ -134,5 +135,23 @@ it.effect("versions are read before the data that confirms them", () =>
   Effect.gen(function* () {
     const { done, isCurrent } = yield* confirmed([{ binding: deskBinding, appVersion: "1.0" }])
     assert.deepStrictEqual({ done, isCurrent }, { done: ["catalog", "device"], isCurrent: true })
+  })
+)
+
+it.effect.each([
+  ["export", "api"],
+  ["api", "export"]
+])("a consumption that a batch takes back of %s and of %s is found for its own feature only", (featureCodes) =>
+  Effect.gen(function* () {
+    const consumption = { action: "consume", amount: 4, event_id: "event-1" } as const
+    const lookups: Partial<Lookups> = {
+      reversalMark: (_, featureId) => Effect.succeed(featureId === "feat_export" ? consumption : undefined),
+      inOneSnapshot: (_, inside) => Effect.as(Effect.all(inside), currentRevisions)
+    }
+    const base = state()
+    const needs = featureCodes.map((featureCode) => ({ reverses: { eventId: "event-1", featureCode } }))
+    const view = new PendingChanges(base, yield* prefetch(lookups as Lookups, base, commandsOf(needs), noon, false))
+    assert.deepStrictEqual(view.reversalMark("feat_export", "event-1"), consumption)
+    assert.isUndefined(view.reversalMark("feat_api", "event-1"))
   })
 )
