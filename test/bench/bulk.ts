@@ -15,12 +15,12 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { openSession } from "../../src/platform/postgres/driver/Postgres.ts"
-import { type Management, makeSeats, managementOf } from "./load/Licenses.ts"
+import { type Management, makeSeats, managementOf, type Seat } from "./load/Licenses.ts"
 import { insertMany, makePolicy } from "./load/ManyLicenses.ts"
 import { table } from "./load/Report.ts"
 import { say, startOn } from "./load/Service.ts"
 import { folder, startPostgres } from "./load/Sides.ts"
-import { comparisonOf, steadily, together } from "./load/Steady.ts"
+import { comparisonOf, type Load, steadily, together } from "./load/Steady.ts"
 import { rounded } from "./load/Turns.ts"
 import type { Session } from "./rows/scaleRows.ts"
 
@@ -93,6 +93,38 @@ const makeLicenses = Effect.fnUntraced(function* (session: Session, management: 
   return { policy, seats: yield* Effect.promise(() => makeSeats(management, "bulk", createdSeats)) }
 })
 
+/** Does a work while the load runs. */
+const besideLoad =
+  (management: Management, seats: ReadonlyArray<Seat>) =>
+  <A>(work: () => Promise<A>) =>
+    Effect.promise(async () => {
+      let isOver = false
+      const loading = steadily(management, seats, rate, () => isOver)
+      const result = await work()
+      isOver = true
+      return { load: await loading, result }
+    })
+
+const addFeature = async ({ call }: Management, policy: { readonly id: string; readonly product_id: string }) => {
+  const { id } = await call<{ id: string }>(`/products/${policy.product_id}/features`, { name: "new", code: "new" })
+  await call(`/policies/${policy.id}/features/${id}`, { max_consumptions: 5 }, "PUT")
+}
+
+const renewedOnce = (productId: string) =>
+  `SELECT count(*)::int4 FROM licenses WHERE product_id = '${productId}' AND expires_at = created_at + interval '301 days'`
+
+const licensesAndEvents = (jobId: string) =>
+  `SELECT count(DISTINCT resource_id)::int4 + count(*)::int4 FROM events WHERE metadata ->> 'bulk_job_id' = '${jobId}'`
+
+const tell = (text: string, holds: boolean) =>
+  Effect.sync(() => {
+    process.stdout.write(`${text}\n`)
+    if (!holds) process.exitCode = 1
+  })
+
+const rowsOf = (job: string, beside: Load, during: Load) =>
+  comparisonOf(beside, during, targets.ratioMax).map((row) => ({ job, ...row }))
+
 const program = Effect.gen(function* () {
   const directory = yield* folder
   const postgres = yield* startPostgres(directory)
@@ -102,21 +134,11 @@ const program = Effect.gen(function* () {
   const management = yield* Effect.promise(() => managementOf(service.base, service.token))
   const { policy, seats } = yield* makeLicenses(session, management)
   const filter = { product_id: policy.product_id }
-  const during = <A>(work: () => Promise<A>) =>
-    Effect.promise(async () => {
-      let isOver = false
-      const loading = steadily(management, seats, rate, () => isOver)
-      const result = await work()
-      isOver = true
-      return { load: await loading, result }
-    })
+  const during = besideLoad(management, seats)
   const without = Effect.andThen(
     say("measuring without a job"),
-    Effect.map(
-      during(() => pause(seconds * 1000)),
-      ({ load }) => load
-    )
-  )
+    during(() => pause(seconds * 1000))
+  ).pipe(Effect.map(({ load }) => load))
   yield* during(() => pause(5_000))
   const first = yield* without
   const memory = megabytes(service.pid)
@@ -125,12 +147,7 @@ const program = Effect.gen(function* () {
   const suspended = yield* during(() => run(management, service.pid, { action: "suspend", filter }))
   const second = yield* without
   yield* say("applying the policy")
-  const feature = yield* Effect.promise(() =>
-    management.call<{ id: string }>(`/products/${policy.product_id}/features`, { name: "new", code: "new" })
-  )
-  yield* Effect.promise(() =>
-    management.call(`/policies/${policy.id}/features/${feature.id}`, { max_consumptions: 5 }, "PUT")
-  )
+  yield* Effect.promise(() => addFeature(management, policy))
   const applied = yield* during(() => run(management, service.pid, { action: "apply_policy", filter }))
   const third = yield* without
   yield* say("dry run")
@@ -140,12 +157,8 @@ const program = Effect.gen(function* () {
   const all = yield* count("SELECT count(*)::int4 FROM licenses")
   yield* say(`renewing, with ${kills} deaths`)
   const { renewed, job } = yield* dying(postgres.url, directory, service, management, filter)
-  const once = yield* count(
-    `SELECT count(*)::int4 FROM licenses WHERE product_id = '${policy.product_id}' AND expires_at = created_at + interval '301 days'`
-  )
-  const events = yield* count(
-    `SELECT count(DISTINCT resource_id)::int4 + count(*)::int4 FROM events WHERE metadata ->> 'bulk_job_id' = '${job.id}'`
-  )
+  const once = yield* count(renewedOnce(policy.product_id))
+  const events = yield* count(licensesAndEvents(job.id))
 
   const jobs = [
     { name: "suspend", max: targets.jobSecondsMax, ...suspended.result },
@@ -164,9 +177,9 @@ const program = Effect.gen(function* () {
   }))
   // A machine changes its speed, so each job is compared with the times before and after it.
   const rows = [
-    { job: "suspend", load: suspended.load, beside: together(first, second) },
-    { job: "apply_policy", load: applied.load, beside: together(second, third) }
-  ].flatMap(({ beside, job, load }) => comparisonOf(beside, load, targets.ratioMax).map((row) => ({ job, ...row })))
+    ...rowsOf("suspend", together(first, second), suspended.load),
+    ...rowsOf("apply_policy", together(second, third), applied.load)
+  ]
   const failed = [first, suspended.load, second, applied.load, third].reduce((sum, load) => sum + load.failed, 0)
   const checks = [
     { target: "memory before, MB", found: rounded(memory, 0), holds: true },
@@ -174,11 +187,12 @@ const program = Effect.gen(function* () {
     { target: "each license renewed once", found: once, holds: once === licenses },
     { target: "and each with one event", found: events / 2, holds: events === 2 * licenses }
   ]
-  const text = flags.json
-    ? JSON.stringify({ jobs, rows, checks }, null, 2)
-    : [jobs, rows, checks].map(table).join("\n\n")
-  yield* Effect.sync(() => process.stdout.write(`${text}\n`))
-  if ([...jobs, ...rows, ...checks].some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
+  const parts = { jobs, rows, checks }
+  const text = flags.json ? JSON.stringify(parts, null, 2) : Object.values(parts).map(table).join("\n\n")
+  yield* tell(
+    text,
+    [...jobs, ...rows, ...checks].every(({ holds }) => holds)
+  )
 })
 
 /** Renews, while the node dies after half a second to a second of work, and a new one takes its place. */
