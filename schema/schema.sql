@@ -1327,6 +1327,17 @@ CREATE TABLE journals (
 ) WITH (fillfactor=10);
 COMMENT ON TABLE journals IS 'A row is the last group commit of one node''s journal, which tells after a lost connection whether the group was committed.';
 
+CREATE TABLE nodes (
+  id text NOT NULL,
+  epoch text NOT NULL,
+  version text NOT NULL,
+  address text,
+  started_at timestamp with time zone NOT NULL,
+  heard_at timestamp with time zone NOT NULL,
+  CONSTRAINT nodes_pkey PRIMARY KEY (id)
+) WITH (fillfactor=50);
+COMMENT ON TABLE nodes IS 'A row is a node, with its last sign of life; removed when the node stops, or an hour after its last sign.';
+
 CREATE FUNCTION demand(holds boolean, state text, message text)
  RETURNS boolean
  LANGUAGE plpgsql

@@ -39,6 +39,7 @@ import { OpsCounts } from "./insight/ops/Counts.ts"
 import { OpsHttp } from "./insight/ops/Http.ts"
 import { MetricsAccess } from "./insight/ops/MetricsAccess.ts"
 import { Exposition } from "./insight/ops/MetricsExposition.ts"
+import { Nodes } from "./insight/ops/Nodes.ts"
 import { Operations } from "./insight/ops/Operations.ts"
 import { RecentErrors } from "./insight/ops/RecentErrors.ts"
 import { Exports } from "./insight/reports/exports/Exports.ts"
@@ -127,7 +128,7 @@ const slices = Layer.mergeAll(
   ApiKeysHttp,
   MeHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
-  OpsHttp.pipe(Layer.provide([Operations.layer, DeliveryHealth.layer, MailStatus.layer])),
+  OpsHttp.pipe(Layer.provide([Operations.layer, DeliveryHealth.layer, MailStatus.layer, Nodes.layer])),
   ActivitiesHttp.pipe(Layer.provide(Activities.layer), Layer.provide(ReportsDatabase.layer)),
   ReportsHttp.pipe(Layer.provide([Reports.layer, Exports.layer]), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),

@@ -8,6 +8,7 @@ import { ActivityRetention } from "./insight/activities/ActivityRetention.ts"
 import { EventTimeIndex } from "./insight/activities/EventTimeIndex.ts"
 import { Refusals } from "./insight/activities/Refusals.ts"
 import { OpsCounts } from "./insight/ops/Counts.ts"
+import { Nodes } from "./insight/ops/Nodes.ts"
 import { exportWorker } from "./insight/reports/exports/Exports.ts"
 import { ExportWorker } from "./insight/reports/exports/ExportWorker.ts"
 import { ReportsDatabase } from "./insight/reports/model/ReportsDatabase.ts"
@@ -76,6 +77,7 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "partitions", every: "1 minute", pass: (yield* Partitions).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts", every: "1 minute", pass: (yield* OpsCounts).count })
+    yield* supervise({ name: "nodes", every: "5 seconds", pass: (yield* Nodes).pass })
     yield* supervise({ name: "clock-check", every: "1 minute", pass: (yield* ClockCheck).pass })
     yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* ResponseRetention).pass })
     yield* supervise({ name: "portal-retention", every: "1 hour", pass: (yield* PortalSessions).pass })
@@ -121,6 +123,7 @@ export const layer = supervised.pipe(
     activities,
     // The engine is the one of the requests: layers are built once.
     BulkWorker.layer.pipe(Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer])),
+    Nodes.layer.pipe(Layer.provide(Journal.layer)),
     JournalRetention.layer,
     Partitions.layer,
     ClockCheck.layer,

@@ -63,7 +63,7 @@ const resources: ReadonlyArray<Group> = [
   { title: "API keys", objects: ["api_keys"] },
   { title: "Idempotency", objects: ["answered_license", "idempotent_answers"] },
   { title: "Signing keys", objects: ["signing_keys"] },
-  { title: "Journal", objects: ["journals", "demand"] },
+  { title: "Journal", objects: ["journals", "nodes", "demand"] },
   { title: "Cluster", objects: ["cluster_runners"] },
   { title: "Migrations", objects: ["schema_migrations"] }
 ]

@@ -7,7 +7,7 @@
  *                          [--rounds 4] [--seconds 5] [--cluster] [--haproxy] [--standby 80] [--json]
  *
  * --cluster lets the nodes hand commands to the owner of each license; one node alone is then a further node without it. --haproxy
- * adds the real HAProxy with infra/balancers/haproxy.cfg in front of two nodes (`apt-get install haproxy`).
+ * adds the real HAProxy with infra/balancers/haproxy.cfg in front of the nodes, at most eight (`apt-get install haproxy`).
  *
  * --standby lets each commit wait for a standby that is so many milliseconds away.
  *

@@ -126,7 +126,7 @@ describe("The files in infra", () => {
     const options = manifest.scripts.start.match(/--[\w-]+/g) ?? []
     assert.isNotEmpty(options)
     const unit = "infra/systemd/licensing.service"
-    for (const path of files.filter((path) => path !== unit))
+    for (const path of files.filter((path) => !path.startsWith("infra/systemd/")))
       for (const option of options) assert.notInclude(read(path), option, path)
     assert.include(read("infra/Dockerfile"), 'ENTRYPOINT ["/app/infra/licensing"]')
     const given = manifest.scripts.start.match(/exec node (.*) src\/main\.ts serve$/)?.[1]
@@ -134,6 +134,30 @@ describe("The files in infra", () => {
       read(unit).replace(/\\\n */, ""),
       `ExecStart=/usr/bin/env node ${given} /opt/licensing/node_modules/`
     )
+  })
+
+  it("start several nodes with systemd as one, each at ports of its own", () => {
+    const linesOf = (name: string) =>
+      read(`infra/systemd/${name}.service`)
+        .replaceAll(/\\\n */g, "")
+        .split("\n")
+        .filter((line) => !line.startsWith("#"))
+    const [one, several] = [linesOf("licensing"), linesOf("licensing@")]
+    const differing = several.filter((line, index) => line !== one[index])
+    assert.deepStrictEqual(
+      differing.map((line) => line.replace(/=.*/, "")),
+      ["Description", "ExecStart", "EnvironmentFile"]
+    )
+    const start = several.find((line) => line.startsWith("ExecStart="))
+    const ofNode = start?.replace(/^ExecStart=\/usr\/bin\/env (.*?) node /, "ExecStart=/usr/bin/env node ")
+    assert.strictEqual(
+      ofNode,
+      one.find((line) => line.startsWith("ExecStart="))
+    )
+    const given = new Map(start?.match(/LICENSING_\w+=\S+/g)?.map((setting) => setting.split("=") as [string, string]))
+    assert.strictEqual(given.get("LICENSING_PORT"), "808%i")
+    assert.strictEqual(given.get("LICENSING_CLUSTER_LISTEN"), given.get("LICENSING_CLUSTER_ADDRESS"))
+    for (const name of given.keys()) assert.include(settings, name)
   })
 
   it("give the service more time to stop than it takes", () => {

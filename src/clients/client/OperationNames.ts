@@ -46,6 +46,7 @@ export interface OperationNames {
   readonly getWebhookHealth: readonly ["ops", "webhookHealth"]
   readonly getMailHealth: readonly ["ops", "mailHealth"]
   readonly getOpsSummary: readonly ["ops", "summary"]
+  readonly getOpsNodes: readonly ["ops", "nodes"]
   readonly getOpsErrors: readonly ["ops", "errors"]
   readonly listActivities: readonly ["activities", "list"]
   readonly getUsageSummary: readonly ["reports", "usageSummary"]

@@ -23,6 +23,7 @@ const prefixes = {
   bulkJob: "bulk",
   mail: "mail",
   portalSession: "ses",
+  node: "node",
   request: "req"
 } as const
 

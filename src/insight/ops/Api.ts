@@ -5,7 +5,7 @@ import { Data } from "../../contract/api/Envelope.ts"
 import { Decoding } from "../../contract/api/Requests.ts"
 import { MailHealth } from "../../ledger/mail/MailHealth.ts"
 import { WebhookHealth } from "../../ledger/webhooks/WebhookHealth.ts"
-import { OpsErrors, OpsSummary } from "./Ops.ts"
+import { OpsErrors, OpsNodes, OpsSummary } from "./Ops.ts"
 
 export class OpsApi extends HttpApiGroup.make("ops")
   .add(
@@ -31,6 +31,16 @@ export class OpsApi extends HttpApiGroup.make("ops")
         id: "getOpsSummary",
         summary: "Summarize records and worker statuses",
         description: "The number of records of each kind, and the state of each worker on the node that responds.",
+        scopes: ["ops:read"]
+      })
+    ),
+    HttpApiEndpoint.get("nodes", "/ops/nodes", { success: Data(OpsNodes) }).annotateMerge(
+      operation({
+        id: "getOpsNodes",
+        summary: "List the nodes",
+        description:
+          "The nodes that use the database: version, start, last sign of life, and what they own of the licenses. Each writes a sign " +
+          "of life every five seconds.",
         scopes: ["ops:read"]
       })
     ),

@@ -62,3 +62,25 @@ export const OpsErrors = Schema.Struct({
   counts: Schema.Record(Schema.String, Count).annotate({ description: "Refused requests by error code." })
 }).annotate({ identifier: "OpsErrors", description: "Recent errors of the service, and their counts." })
 export type OpsErrors = typeof OpsErrors.Type
+
+export const OpsNodes = Schema.Struct({
+  nodes: Schema.Array(
+    Schema.Struct({
+      id: Schema.String.annotate({ description: "The node's id, new at each start." }),
+      status: Schema.Literals(["running", "silent"]).annotate({
+        description: "silent: no sign of life for 20 seconds. It crashed, is frozen, or cannot reach the database."
+      }),
+      epoch: Schema.String.annotate({ description: "The name under which the node commits changes now." }),
+      version: Schema.String.annotate({ description: "The version of its software." }),
+      started_at: Instant("When the node started."),
+      last_heard_at: Instant("Its last sign of life."),
+      address: Schema.optionalKey(
+        Schema.String.annotate({ description: "Where other nodes reach it, if licenses have owners." })
+      ),
+      owned_shards: Schema.optionalKey(
+        Count.annotate({ description: "How many of the 256 shards of licenses it owns, if licenses have owners." })
+      )
+    }).annotate({ identifier: "OpsNode" })
+  ).annotate({ description: "The oldest first. One that stopped is not listed; one that crashed is, for an hour." })
+}).annotate({ identifier: "OpsNodes", description: "The nodes that use the database." })
+export type OpsNodes = typeof OpsNodes.Type

@@ -34,6 +34,17 @@ export const ownersOf = (nodes: ReadonlyArray<RunnerAddress.RunnerAddress>): Rea
   return HashRing.getShards(ring, shards) ?? []
 }
 
+/** How many of all shards each of these addresses owns, as `keyOf` writes them. */
+export const countShards = (addresses: ReadonlyArray<string>): ReadonlyMap<string, number> => {
+  const nodes = addresses.toSorted().map((address) => {
+    const colon = address.lastIndexOf(":")
+    return RunnerAddress.make(address.slice(0, colon), Number(address.slice(colon + 1)))
+  })
+  const counts = new Map<string, number>()
+  for (const owner of ownersOf(nodes)) counts.set(keyOf(owner), (counts.get(keyOf(owner)) ?? 0) + 1)
+  return counts
+}
+
 /** Takes part until the scope ends. `onChange` gets the nodes, first and whenever they change. */
 export const join = Effect.fnUntraced(function* (
   address: NodeAddress,

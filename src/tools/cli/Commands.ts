@@ -30,7 +30,8 @@ import { listen, listenFlags } from "./Listen.ts"
 import { prepareNextKey, rotateMasterKeys } from "./MasterKeys.ts"
 import { mcp, mcpFlags } from "./Mcp.ts"
 import { migrate, migrateFlags } from "./Migrate.ts"
-import { printOpenApi } from "./OpenApi.ts"
+import { nodes } from "./NodeCommands.ts"
+import { contract } from "./OpenApi.ts"
 import { asFirstOperator, asOperator, asOperatorWithoutKeys, settings } from "./Operator.ts"
 import { jsonFlag } from "./Output.ts"
 import { createFlags, createToken, listTokens, revokeFlags, revokeToken } from "./TokenCommands.ts"
@@ -219,11 +220,6 @@ const verification = Command.make("verify", verifyFlags, verifyResponse).pipe(
   ])
 )
 
-const contract = Command.make("openapi", jsonFlag, printOpenApi).pipe(
-  Command.withDescription("Print the OpenAPI document of this version as YAML."),
-  example("openapi --json > openapi.json", "As JSON")
-)
-
 const assistant = Command.make("mcp", mcpFlags, mcp).pipe(
   Command.withDescription(
     "Serve the management operations to an assistant, over standard input and output (Model Context Protocol). LICENSING_TOKEN is an API token: its scopes decide which operations are offered."
@@ -286,6 +282,7 @@ const importing = Command.make("import").pipe(
 export const commands = [
   migration,
   examination,
+  nodes,
   tokens,
   keys,
   masterKey,

@@ -168,6 +168,7 @@ export const leftOut: Readonly<Record<string, string>> = {
   activity_offsets: "An index of the history.",
   license_validations: "History.",
   handovers: "The state of running nodes.",
+  nodes: "The state of running nodes.",
   idempotent_answers: "Answers to requests of one installation.",
   erasures: "An export waits until they are finished.",
   erasure_records: "An export waits until they are finished.",

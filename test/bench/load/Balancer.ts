@@ -1,4 +1,4 @@
-/** HAProxy in front of two nodes, with the configuration that the project delivers. */
+/** HAProxy in front of up to eight nodes, with the configuration that the project delivers. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
@@ -22,12 +22,11 @@ const isReady = async (base: string): Promise<boolean> => {
 }
 
 /** Starts it and returns its address once it has found a node. */
-export const startHaproxy = Effect.fnUntraced(function* ([first, second]: ReadonlyArray<string>) {
+export const startHaproxy = Effect.fnUntraced(function* (bases: ReadonlyArray<string>) {
   const [port, metrics] = [yield* Effect.promise(freePort), yield* Effect.promise(freePort)]
   const environment = {
     PATH: `${process.env["PATH"]}:/usr/sbin`,
-    NODE_1: new URL(first!).host,
-    NODE_2: new URL(second!).host,
+    ...Object.fromEntries(bases.map((base, index) => [`NODE_${index + 1}`, new URL(base).host])),
     BIND: `127.0.0.1:${port}`,
     METRICS_BIND: `127.0.0.1:${metrics}`
   }

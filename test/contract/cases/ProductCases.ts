@@ -24,7 +24,7 @@ export const cases: { readonly [operationId: string]: Case } = {
   ...named("made", "createLicense createLicenseBatch createReportExport createBulkJob"),
   ...named("admin", "listApiKeys createApiKey getApiKey updateApiKey deleteApiKey eraseCustomer"),
   ...named("hidden", "listWebhooks createWebhook getWebhook updateWebhook deleteWebhook"),
-  ...named("hidden", "getWebhookHealth getMailHealth getOpsSummary getOpsErrors"),
+  ...named("hidden", "getWebhookHealth getMailHealth getOpsSummary getOpsNodes getOpsErrors"),
   ...named(
     "record",
     "getProduct updateProduct deleteProduct listPolicies createPolicy getPolicy updatePolicy deletePolicy"

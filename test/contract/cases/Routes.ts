@@ -127,6 +127,7 @@ export const routes: { readonly [route: string]: string } = {
   "GET /api/v1/ops/mail-health": "ops:read",
   "GET /api/v1/ops/summary": "ops:read",
   "GET /api/v1/ops/errors": "ops:read",
+  "GET /api/v1/ops/nodes": "ops:read",
 
   "GET /api/v1/system/public-keys": "public",
   "GET /health": "public",

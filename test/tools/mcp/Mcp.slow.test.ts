@@ -119,7 +119,8 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         })
         const ofReseller = (yield* toolsOf(yield* connect(baseUrl, limited))).map(({ name }) => name)
         assert.includeMembers(ofReseller, ["getMe", "listProducts", "getProduct", "createPolicy", "listLicenses"])
-        for (const name of ["createProduct", "getOpsSummary", "getOpsErrors"]) assert.notInclude(ofReseller, name)
+        for (const name of ["createProduct", "getOpsSummary", "getOpsNodes", "getOpsErrors"])
+          assert.notInclude(ofReseller, name)
 
         const all = yield* toolsOf(yield* connect(baseUrl, adminToken))
         const hints = new Map(all.map(({ annotations, name }) => [name, annotations]))

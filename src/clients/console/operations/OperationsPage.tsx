@@ -13,6 +13,7 @@ import { Endpoints } from "./Endpoints.tsx"
 import { Errors } from "./Errors.tsx"
 import { Mails } from "./Mails.tsx"
 import type { NodeState, Rates } from "./Metrics.ts"
+import { Nodes } from "./Nodes.tsx"
 import { type Metrics, useMetrics } from "./UseMetrics.ts"
 import { Workers } from "./Workers.tsx"
 
@@ -21,6 +22,7 @@ const asked = [
   ["getOpsErrors", {}],
   ["getWebhookHealth", {}],
   ["getMailHealth", {}],
+  ["getOpsNodes", {}],
   ["getReadiness", {}]
 ] as const
 
@@ -29,6 +31,7 @@ export const OperationsPage = () => {
   const errors = useAsk("getOpsErrors", {})
   const health = useAsk("getWebhookHealth", {})
   const mail = useAsk("getMailHealth", {})
+  const nodes = useAsk("getOpsNodes", {})
   const metrics = useMetrics()
   usePolling("5 seconds", true, () => {
     for (const [id, request] of asked) askAgain(id, request)
@@ -45,6 +48,9 @@ export const OperationsPage = () => {
       </Section>
       <Section id="mails" title="Mail">
         <Loaded of={mail}>{(mail) => <Mails of={mail} />}</Loaded>
+      </Section>
+      <Section id="nodes" title="Nodes">
+        <Loaded of={nodes}>{({ nodes }) => <Nodes nodes={nodes} />}</Loaded>
       </Section>
       <Section id="workers" title="Background workers">
         <Loaded of={summary}>{({ workers }) => <Workers workers={workers} />}</Loaded>

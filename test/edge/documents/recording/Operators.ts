@@ -99,11 +99,13 @@ export const reports = Effect.fnUntraced(function* ({ customer, license, product
 })
 
 export const operations = Effect.fnUntraced(function* ({ license }: Known) {
-  const { record } = yield* Recorder
+  const { record, signOfLife } = yield* Recorder
   yield* record("listEvents", { query: { limit: "5", resource_id: license } })
   yield* record("listActivities", { query: { limit: "5", license_id: license, source: "management" } })
   yield* record("search", { query: { q: "ada" } })
   yield* record("getOpsSummary")
+  yield* signOfLife
+  yield* record("getOpsNodes")
   yield* record("getOpsErrors")
   yield* record("listPublicKeys", { authorization: null })
   yield* record("getHealth", { authorization: null })

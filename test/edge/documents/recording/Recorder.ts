@@ -46,6 +46,8 @@ export class Recorder extends Context.Service<
     readonly failBulkJobs: Effect.Effect<void>
     /** Carries out the open bulk jobs. */
     readonly runBulkJobs: Effect.Effect<void>
+    /** Writes the node's sign of life. */
+    readonly signOfLife: Effect.Effect<void>
     /** Signs in at the customer's page. */
     signInAtPage(license_key: string): Effect.Effect<void>
     /** What the command `keys rotate` does. */
@@ -136,7 +138,7 @@ const recorderOf = (run: Run) =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const { deliver, kept } = yield* Deliveries
-      const { bulkJobs, rotateSigningKey, sweep } = yield* TimeWork
+      const { bulkJobs, rotateSigningKey, signOfLife, sweep } = yield* TimeWork
       const sql = yield* SqlClient.SqlClient
       const examples: Mutable = { operations: {}, refusals: {} }
       const sent = new Map<string, number>()
@@ -193,6 +195,10 @@ const recorderOf = (run: Run) =>
         runBulkJobs: Effect.suspend(() => {
           run.begin("bulk jobs", minuteMillis)
           return Effect.andThen(bulkJobs, deliver)
+        }),
+        signOfLife: Effect.suspend(() => {
+          run.begin("sign of life", minuteMillis)
+          return signOfLife
         }),
         signInAtPage: Effect.fnUntraced(function* (license_key) {
           run.begin("sign-in at the page", minuteMillis)
