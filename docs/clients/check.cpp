@@ -426,7 +426,7 @@ static int live(char** arguments) {
     auto copy = std::make_shared<Memory>();
     copy->text = store->read();
     Options given = options(hostile + "/" + name, copy);
-    given.timeout_ms = 500;
+    if (name == "slow") given.timeout_ms = 500;
     say(name, LicenseKit(std::move(given)).validate());
   }
   say("devices", kit.list_devices(std::nullopt, "", 10));

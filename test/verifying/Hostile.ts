@@ -1,5 +1,5 @@
 /** A server that is not the service: it redirects, sends too much or a page, stalls, and closes connections. */
-import { createServer, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
 
@@ -14,15 +14,18 @@ export const hostileServer = Effect.acquireRelease(
   }>((resume) => {
     /** The license keys that a redirect carried away. */
     const stolen: Array<string> = []
-    const server = createServer((request, response) => {
-      request.resume()
-      const [, kind] = (request.url ?? "").split("/")
+    const answer = (kind: string | undefined, request: IncomingMessage, response: ServerResponse) => {
       if (kind === "redirect") return response.writeHead(302, { location: "/stolen/" }).end()
       if (kind === "stolen") stolen.push(request.headers.authorization ?? "")
       if (kind === "large") return response.end("x".repeat(2 ** 21))
       if (kind === "slow") return stall(response)
       if (kind === "closed") return response.destroy()
       return response.end("<!doctype html><title>Welcome to the hotel</title>")
+    }
+    const server = createServer((request, response) => {
+      const [, kind] = (request.url ?? "").split("/")
+      // After the whole request: closing a connection with unread bytes would reset it, and the response could be lost.
+      request.resume().once("end", () => void answer(kind, request, response))
     })
     server.listen(0, "127.0.0.1", () => {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
