@@ -108,7 +108,8 @@ export const excused: typeof executed = {
     "Compose: sh": "Needs Docker.",
     "Kubernetes: sh": "Needs a cluster.",
     "systemd: sh": "Installs a service on the machine.",
-    "systemd: sh #2": "Needs systemd and the installed service."
+    "systemd: sh #2": "Needs systemd and the installed service.",
+    "Several nodes on one machine: sh": "Installs services on the machine."
   },
   "docs/OPERATIONS.md": {
     "Backup and restore: sh": "Needs PostgreSQL's tools in the server's version.",

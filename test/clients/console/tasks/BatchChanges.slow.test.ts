@@ -112,7 +112,7 @@ layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
           await person.sees("3 licenses changed.")
           assert.strictEqual(await suspended(), 3)
           await person.click("Reinstate them")
-          await person.click("Reinstate them")
+          await person.click("Reinstate 3 licenses")
           await person.seesHeading("Reinstate 3 licenses")
           await person.sees("3 licenses changed.")
           assert.isAtMost(person.interactions, 7)

@@ -92,7 +92,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
           await person.seesHeading("Usage")
           await person.opens(`/reports?product_id=${product_id}`, "Usage")
           await person.choose("By", "License")
-          const row = person.page.getByRole("row", { name: new RegExp(id) })
+          const row = person.page.getByRole("row").filter({ has: person.page.locator(`a[href$="${id}"]`) })
           await row.getByRole("cell", { name: "1,234", exact: true }).waitFor()
           await row.getByRole("cell", { name: "2", exact: true }).waitFor()
           await person.page.goto(`${person.home}/reports/ledger?license_id=${id}`)
