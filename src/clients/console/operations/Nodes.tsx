@@ -32,6 +32,6 @@ export const Nodes = ({ nodes }: { readonly nodes: ReadonlyArray<Node> }) => (
     columns={columns}
     rows={nodes}
     keyOf={({ id }) => id}
-    empty="No node has told of itself yet."
+    empty="No node has given a sign of life yet."
   />
 )

@@ -48,7 +48,7 @@ const Known = ({ field, id, of }: Of & { readonly of: Kind }) => {
 }
 
 interface Named extends Of {
-  /** The id stands beside the name, to be copied. */
+  /** Whether the id is shown beside the name, to be copied. */
   readonly withId?: boolean
 }
 
