@@ -39,15 +39,16 @@ export const readNodes = Effect.fn("Nodes.read")(function* (
   const rows = yield* decodeNodes(sql`
     SELECT id, epoch, version, address, started_at, heard_at FROM nodes WHERE heard_at > ${instant(now - keptMillis)}
     ORDER BY started_at, id LIMIT ${nodesMax}`)
-  const running = rows.filter(({ heard_at }) => now - heard_at <= silentMillis)
-  const owned = yield* shardsOf(running.flatMap(({ address }) => address ?? []))
+  const isRunning = ({ heard_at }: typeof NodeRow.Type) => now - heard_at <= silentMillis
+  const owned = yield* shardsOf(rows.filter(isRunning).flatMap(({ address }) => address ?? []))
   return {
-    nodes: rows.map(({ heard_at, ...row }) => {
-      const isRunning = now - heard_at <= silentMillis
-      const status = isRunning ? ("running" as const) : ("silent" as const)
-      const { address } = row
-      const shards = address === undefined ? {} : { owned_shards: isRunning ? (owned.get(address) ?? 0) : 0 }
-      return { ...row, status, last_heard_at: heard_at, ...shards }
+    nodes: rows.map((row) => {
+      const { address, heard_at, ...node } = row
+      const status = isRunning(row) ? ("running" as const) : ("silent" as const)
+      // Another node may run at the address of one that crashed.
+      const owned_shards = isRunning(row) ? (owned.get(address ?? "") ?? 0) : 0
+      const place = address === undefined ? {} : { address, owned_shards }
+      return { ...node, status, last_heard_at: heard_at, ...place }
     })
   }
 })
