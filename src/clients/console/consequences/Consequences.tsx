@@ -1,10 +1,11 @@
 /** What a change of a license would do, in its dialog, before it is made. */
+
 import { Exit } from "effect"
 import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
+import { Lines } from "../parts/Show.tsx"
 import { inWords, tell } from "../service/Failures.ts"
 import { type Difference, differencesOf, type Preview } from "./Differences.ts"
-import { Lines } from "./Lines.tsx"
 import { type Change, usePreview } from "./UsePreview.ts"
 
 interface Props {

@@ -1,8 +1,9 @@
 /** What depends on a record, as the service counts it, in the dialog that deletes the record or erases its data. */
+
 import type { AsyncResult } from "effect/reactivity"
 import { countOf } from "../parts/Format.ts"
+import { Lines } from "../parts/Show.tsx"
 import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
-import { Lines } from "./Lines.tsx"
 
 interface Total {
   readonly total?: number

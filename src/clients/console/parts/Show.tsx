@@ -117,8 +117,13 @@ export const Loaded = <A, E>({
   )
 }
 
-export const Facts = ({ of }: { readonly of: ReadonlyArray<readonly [name: string, value: ReactNode]> }) => (
-  <dl className="facts">
+type NamedValues = ReadonlyArray<readonly [name: string, value: ReactNode]>
+
+export const Facts = ({ of }: { readonly of: NamedValues }) => <Lines className="facts" of={of} />
+
+/** What is told in lines, each with its name. */
+export const Lines = ({ className, of }: { readonly className?: string; readonly of: NamedValues }) => (
+  <dl className={className}>
     {of.map(([name, value]) => (
       <div key={name}>
         <dt>{name}</dt>
