@@ -50,13 +50,21 @@ export const adoptQuiet = (license: License, stored: License, situations: Iterab
       if (isExpired && stored.assignments.get(id)?.recorded)
         adopted = { ...adopted, assignments: replaced(adopted.assignments, id, { ...assignment, recorded: true }) }
     }
-    for (const [token, lease] of seen.leases) {
-      const isGone = adopted.leases.get(token)?.status === "live" && stored.leases.get(token)?.status === "ended"
-      if (isGone && isCut(lease, seen, policy, now)) adopted = endLease(adopted, token, "ended", "deactivated")
-    }
+    adopted = adoptCuts(adopted, stored, { license: seen, policy, now })
   }
   return adopted
 }
+
+/** Ends the leases that were stored as ended with their license, if the license had ended by the given clock. */
+export const adoptCuts = (
+  license: License,
+  stored: License,
+  { license: seen, policy, now }: Pick<Situation, "license" | "policy" | "now">
+): License =>
+  Array.from(seen.leases).reduce((left, [token, lease]) => {
+    const isGone = left.leases.get(token)?.status === "live" && stored.leases.get(token)?.status === "ended"
+    return isGone && isCut(lease, seen, policy, now) ? endLease(left, token, "ended", "deactivated") : left
+  }, license)
 
 const anyTime = Number.POSITIVE_INFINITY
 

@@ -10,7 +10,7 @@ import { type Answer, type License, type Situation, statusAt } from "../model/Mo
 import { movedWith, toldOfEnd } from "../model/Periods.ts"
 import { type Call, operations } from "../requests/Operations.ts"
 import type { LicenseStep } from "./LicenseStep.ts"
-import { adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
+import { adoptCuts, adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
 import type { StoredEvent } from "./Rows.ts"
 import { brief, show, Violation, violation } from "./Violation.ts"
 
@@ -77,7 +77,13 @@ export class Replay {
       if (since > upTo) continue
       for (const state of states) {
         const policy = catalog.policies.get(state.policy)!
-        for (const license of [state, asHeard(state, this.stored)]) {
+        const heard = asHeard(state, this.stored)
+        // A sweep at a node with a faster clock ends leases with their license before this node's clock reaches its end.
+        const cut = this.licenseStep.nows.reduce(
+          (license, at) => adoptCuts(license, this.stored, { license, policy, now: at }),
+          heard
+        )
+        for (const license of cut === heard ? [state, heard] : [state, heard, cut]) {
           for (const now of nows) yield { license, catalog, policy, now }
         }
       }
