@@ -18,7 +18,6 @@ import type {
   Revisions,
   TargetPolicy
 } from "../model/LicenseRecords.ts"
-import type { ReversalMark } from "../model/Usage.ts"
 import {
   type CachedDeviceRow,
   cachedDeviceColumns,
@@ -33,7 +32,7 @@ import {
   listStatusOf,
   resettableListStatuses
 } from "../rows/LicenseRows.ts"
-import { readReversalMark } from "../rows/ReversalMarks.ts"
+import { type FeatureMark, type ReversalRequest, readReversalMark } from "../rows/ReversalMarks.ts"
 import { readTargetPolicy } from "../rows/TargetPolicies.ts"
 import type { CachedDevice } from "../state/CommittedState.ts"
 import {
@@ -80,8 +79,8 @@ export interface Lookups {
   endingLeases(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
   liveLeaseCount(licenseId: string): Effect.Effect<number>
   resettableCount(licenseId: string): Effect.Effect<number>
-  /** The newest ledger row of a feature that is this consumption, its reversal, or a reset of the feature's count. */
-  reversalMark(licenseId: string, featureId: string, eventId: string): Effect.Effect<ReversalMark | undefined>
+  /** The newest ledger row of a feature, assigned or not, that is this consumption, its reversal, or a reset of the feature's count. */
+  reversalMark(requested: ReversalRequest): Effect.Effect<FeatureMark | undefined>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
   targetPolicy(policyId: string): Effect.Effect<TargetPolicy | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>

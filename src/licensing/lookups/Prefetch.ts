@@ -238,10 +238,11 @@ const addFetches = (
   if (deviceId !== undefined && !state.canResolveId(deviceId))
     fetch(reads.inSnapshot, lookups.deviceById(licenseId, deviceId), (device) => state.cacheDevice(device))
   if (checkEventIds) addCounted(lookups, state, found, [eventId, reverses?.eventId], reads)
-  const reversed = reverses && state.assignments.get(reverses.featureCode)
-  if (reverses !== undefined && reversed !== undefined)
-    fetch(reads.inSnapshot, lookups.reversalMark(licenseId, reversed.feature_id, reverses.eventId), (mark) =>
-      found.marks.set(markKey(reversed.feature_id, reverses.eventId), mark)
+  if (reverses !== undefined)
+    fetch(
+      reads.inSnapshot,
+      lookups.reversalMark({ licenseId, productId: state.license.product_id, ...reverses }),
+      ({ featureId, mark }) => found.marks.set(markKey(featureId, reverses.eventId), mark)
     )
   if (featureId !== undefined) {
     fetch(reads.inSnapshot, lookups.feature(featureId), (feature) => {

@@ -4,12 +4,30 @@ import type { SqlClient } from "effect/sql"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { ReversalMark } from "../model/Usage.ts"
 
+export interface ReversalRequest {
+  readonly licenseId: string
+  readonly productId: string
+  /** The feature may be assigned only by an earlier command of the same batch, so its code is resolved by the catalog. */
+  readonly featureCode: string
+  /** The event id of the consumption. */
+  readonly eventId: string
+}
+
+export interface FeatureMark {
+  readonly featureId: string
+  readonly mark: ReversalMark
+}
+
 export const readReversalMark = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (licenseId: string, featureId: string, eventId: string) {
-    const [row] = yield* sql<Nullable<ReversalMark>>`
-      SELECT action, amount, event_id FROM usage_ledger
-      WHERE license_id = ${licenseId} AND feature_id = ${featureId} AND (action IN ('reset', 'period_reset')
-        OR (action = 'consume' AND event_id = ${eventId}) OR (action = 'reverse' AND reverses = ${eventId}))
+  Effect.fnUntraced(function* ({ licenseId, productId, featureCode, eventId }: ReversalRequest) {
+    const [row] = yield* sql<Nullable<ReversalMark> & { readonly feature_id: string }>`
+      SELECT feature_id, action, amount, event_id FROM usage_ledger
+      WHERE license_id = ${licenseId}
+        AND feature_id = (SELECT id FROM features WHERE product_id = ${productId} AND code = ${featureCode})
+        AND (action IN ('reset', 'period_reset')
+          OR (action = 'consume' AND event_id = ${eventId}) OR (action = 'reverse' AND reverses = ${eventId}))
       ORDER BY sequence DESC LIMIT 1`
-    return row && withoutNulls<ReversalMark>(row)
+    if (row === undefined) return undefined
+    const { feature_id, ...mark } = row
+    return { featureId: feature_id, mark: withoutNulls<ReversalMark>(mark) } satisfies FeatureMark
   }, Effect.orDie)

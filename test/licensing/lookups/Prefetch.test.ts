@@ -138,20 +138,34 @@ it.effect("versions are read before the data that confirms them", () =>
   })
 )
 
+const consumption = { action: "consume", amount: 4, event_id: "event-1" } as const
+
+/** The view of a batch that takes a consumption of one feature back, naming these features. */
+const takingBack = Effect.fnUntraced(function* (consumed: string, featureCodes: ReadonlyArray<string>) {
+  const lookups: Partial<Lookups> = {
+    reversalMark: ({ featureCode }) =>
+      Effect.succeed(featureCode === consumed ? { featureId: `feat_${consumed}`, mark: consumption } : undefined),
+    inOneSnapshot: (_, inside) => Effect.as(Effect.all(inside), currentRevisions)
+  }
+  const base = state()
+  const needs = featureCodes.map((featureCode) => ({ reverses: { eventId: "event-1", featureCode } }))
+  return new PendingChanges(base, yield* prefetch(lookups as Lookups, base, commandsOf(needs), noon, false))
+})
+
 it.effect.each([
   ["export", "api"],
   ["api", "export"]
 ])("a consumption that a batch takes back of %s and of %s is found for its own feature only", (featureCodes) =>
   Effect.gen(function* () {
-    const consumption = { action: "consume", amount: 4, event_id: "event-1" } as const
-    const lookups: Partial<Lookups> = {
-      reversalMark: (_, featureId) => Effect.succeed(featureId === "feat_export" ? consumption : undefined),
-      inOneSnapshot: (_, inside) => Effect.as(Effect.all(inside), currentRevisions)
-    }
-    const base = state()
-    const needs = featureCodes.map((featureCode) => ({ reverses: { eventId: "event-1", featureCode } }))
-    const view = new PendingChanges(base, yield* prefetch(lookups as Lookups, base, commandsOf(needs), noon, false))
+    const view = yield* takingBack("export", featureCodes)
     assert.deepStrictEqual(view.reversalMark("feat_export", "event-1"), consumption)
     assert.isUndefined(view.reversalMark("feat_api", "event-1"))
+  })
+)
+
+it.effect("a consumption of a feature that only an earlier command of the batch assigns again is found", () =>
+  Effect.gen(function* () {
+    const view = yield* takingBack("render", ["render"])
+    assert.deepStrictEqual(view.reversalMark("feat_render", "event-1"), consumption)
   })
 )
