@@ -8,12 +8,15 @@ import schemathesis
 # By operationId: the fields whose refusal is a rule between fields, or about a value that no pattern can say.
 MACHINE = ["fingerprint", "container_id"]
 PERIOD = ["from", "to"]
+# Periods, rollover and overage need a quota; max_consumptions is named where a stored period lacks one.
+QUOTA = ["max_consumptions", "reset_period", "reset_anchor", "rollover_max", "overage_max"]
 VALUE = ["", "string_value", "integer_value", "boolean_value", "datetime_value", "enum_value", "clear"]
 RULES = {
     "activateLicense": MACHINE,
     "checkLicense": MACHINE,
     "checkoutFloatingLicense": MACHINE,
-    "consumeLicense": MACHINE,
+    # A reversal has no amount.
+    "consumeLicense": [*MACHINE, "amount"],
     "deactivateLicense": MACHINE,
     "diagnoseLicense": MACHINE,
     "issueOfflineLicense": MACHINE,
@@ -24,7 +27,12 @@ RULES = {
     "getUsageSummary": PERIOD,
     "listActivities": [*PERIOD, "status_code", "action"],
     "listUsageLedger": PERIOD,
-    "startTrial": ["binding"],
+    # A key is sent only to an address.
+    "startTrial": ["binding", "send_key"],
+    "createLicenseBatch": ["licenses"],
+    "rotateLicenseKey": ["send_key"],
+    "assignLicenseFeature": QUOTA,
+    "setPolicyFeature": QUOTA,
     # At most 1,000 buckets.
     "getOverview": [*PERIOD, "bucket"],
     # Networks have no host bits; the scope admin cannot be limited to products.
@@ -34,7 +42,7 @@ RULES = {
     "updateCustomField": ["enum_options"],
     "setCustomerCustomFieldValue": VALUE,
     "setLicenseCustomFieldValue": VALUE,
-    "createLicense": ["expires_at", "maintenance_expires_at", "features"],
+    "createLicense": ["expires_at", "maintenance_expires_at", "features", "send_key"],
     "updateLicense": ["expires_at", "maintenance_expires_at"],
     "changeLicensePolicy": ["expires_at"],
     "renewLicense": ["", "expires_at", "extend_by_days"],

@@ -21,7 +21,9 @@ const token = `schemathesis_${randomBytes(32).toString("base64url")}`
 const unlimited = Object.fromEntries(
   ["RUNTIME", "ACTIVATION", "MANAGEMENT", "FAILURES"].map((name) => [`LICENSING_RATE_${name}`, "0"])
 )
-const settings = { LICENSING_DATA_DIR: join(folder, "data"), LICENSING_BOOTSTRAP_TOKEN: token, ...unlimited }
+// With mail, so that keys are sent; no server answers there.
+const mail = { LICENSING_SMTP_URL: "smtp://127.0.0.1:9", LICENSING_MAIL_FROM: "licenses@vendor.example" }
+const settings = { LICENSING_DATA_DIR: join(folder, "data"), LICENSING_BOOTSTRAP_TOKEN: token, ...unlimited, ...mail }
 const service = await startService({ settings, log: join(folder, "service.log") })
 
 interface Created {
