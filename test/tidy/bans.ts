@@ -138,7 +138,8 @@ const testBans: ReadonlyArray<Ban> = [
     where: inTest,
     example: "Effect.sleep(1)",
     exceptions: {
-      "test/platform/postgres/driver/Socket.test.ts": "The slowness is the server's, which the test plays."
+      "test/platform/postgres/driver/Socket.test.ts": "The slowness is the server's, which the test plays.",
+      "test/faults/installation/Link.ts": "The slowness is the network's, which the harness plays."
     }
   },
   {

@@ -1,0 +1,71 @@
+/** Rounds with one installation, and the checks that only the end of all rounds can make. */
+import { Effect } from "effect"
+import { RandomSource } from "../simulation/requests/RandomSource.ts"
+import { poll } from "../support/rules/Poll.ts"
+import { readSequences } from "./checks/Rows.ts"
+import { type Installation, makeInstallation } from "./installation/Installation.ts"
+import type { Fault } from "./kinds/Fault.ts"
+import { linkFaults } from "./kinds/Links.ts"
+import { operatorFaults } from "./kinds/Operators.ts"
+import { processFaults } from "./kinds/Processes.ts"
+import { makeCatalog } from "./load/Catalog.ts"
+import { type RoundResult, runRound } from "./Rounds.ts"
+
+const allFaults: ReadonlyArray<Fault> = [...processFaults, ...linkFaults, ...operatorFaults]
+
+/** The faults for so many nodes; of these, the named ones, or all with a text in their names. */
+const faultsFor = (nodes: number, only: string | ReadonlyArray<string> = ""): ReadonlyArray<Fault> => {
+  const named = allFaults.filter(({ name }) => (typeof only === "string" ? name === only : only.includes(name)))
+  const found =
+    named.length > 0 || typeof only !== "string" ? named : allFaults.filter(({ name }) => name.includes(only))
+  return found.filter(({ nodesMin = 1 }) => nodesMin <= nodes)
+}
+
+interface Options {
+  readonly seed: number
+  readonly rounds: number
+  readonly nodes: number
+  readonly only?: string | ReadonlyArray<string> | undefined
+}
+
+/** A killed node's delivery leases end after 30 seconds. */
+const deliveryMillisMax = 120_000
+
+/** Runs all rounds, or until one violates something. `told` gets each result. */
+export const runRounds = Effect.fnUntraced(function* (
+  { nodes, only, rounds, seed }: Options,
+  told: (result: RoundResult) => Effect.Effect<void>
+) {
+  const installation = yield* makeInstallation(nodes)
+  const catalog = yield* makeCatalog(installation)
+  const faults = faultsFor(nodes, only)
+  let order: Array<Fault> = []
+  for (let round = 0; round < rounds; round++) {
+    // The faults come in a new order each time, and all of them before one comes again.
+    if (order.length === 0) order = shuffled(faults, new RandomSource(seed + round))
+    const fault = order.pop()
+    if (fault === undefined) return yield* Effect.die(new Error("there is no such fault"))
+    const result = yield* runRound(installation, catalog, fault, seed + round)
+    yield* told(result)
+    if (result.violations.length > 0) return result.violations
+  }
+  return yield* delivered(installation)
+})
+
+const shuffled = <A>(items: ReadonlyArray<A>, random: RandomSource): Array<A> =>
+  items
+    .map((item) => ({ item, at: random.next() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ item }) => item)
+
+/** Each event reaches the honest receiver, from the first one after its endpoint's own. */
+const delivered = Effect.fnUntraced(function* ({ postgres, receivers }: Installation) {
+  const { events } = yield* readSequences(postgres)
+  const { received, wrong } = receivers.honest
+  const missing = () => {
+    const [first = 0] = [...received.keys()].toSorted((a, b) => a - b)
+    return Array.from({ length: events - first + 1 }, (_, index) => first + index).filter((one) => !received.has(one))
+  }
+  yield* poll(Effect.sync(missing), ({ length }) => length === 0).pipe(Effect.timeoutOption(deliveryMillisMax))
+  return [...wrong, ...missing().map((sequence) => `event ${sequence} never reached the honest receiver`)]
+})

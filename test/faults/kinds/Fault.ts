@@ -1,0 +1,26 @@
+/** A fault: what it is called, how it begins, and how it ends. */
+import type { Effect } from "effect"
+import type { RandomSource } from "../../simulation/requests/RandomSource.ts"
+import type { Installation } from "../installation/Installation.ts"
+import type { Catalog, SoldLicense } from "../load/Catalog.ts"
+
+export interface Struck {
+  readonly installation: Installation
+  readonly catalog: Catalog
+  /** The licenses of the round. */
+  readonly licenses: ReadonlyArray<SoldLicense>
+  readonly round: string
+  readonly random: RandomSource
+}
+
+export interface Fault {
+  readonly name: string
+  /** It needs so many nodes. */
+  readonly nodesMin?: number
+  /** How long it lasts between begin and end, in milliseconds. */
+  readonly lasts: readonly [min: number, max: number]
+  /** Begins it and returns its end, which tells what the fault's own work left wrong. */
+  readonly begin: (struck: Struck) => Effect.Effect<Effect.Effect<ReadonlyArray<string>>>
+}
+
+export const nothingWrong: ReadonlyArray<string> = []
