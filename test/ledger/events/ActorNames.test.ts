@@ -52,6 +52,22 @@ layer(TestServer.layer)("The name of an API key", (it) => {
     })
   )
 
+  it.effect("stands in bulk jobs, as it was when they were created", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { id: license_id } = yield* makeLicense(yield* makeProduct)
+      const { id, token } = yield* key("Back office")
+      const back = yield* connect({ token })
+      const created = yield* back.bulkJobs.create({ payload: { action: "suspend", license_ids: [license_id] } })
+      assert.strictEqual(created.created_by_name, "Back office")
+      yield* client["api-keys"].update({ params: { id }, payload: { name: "Renamed" } })
+      const job = yield* client.bulkJobs.get({ params: { id: created.id } })
+      assert.deepInclude(job, { created_by: id, created_by_name: "Back office" })
+      const { items } = yield* client.bulkJobs.list({ query: {} })
+      assert.deepStrictEqual(items, [job])
+    })
+  )
+
   it.effect("stands in the body of webhooks, and is absent where nobody has a name", () =>
     Effect.sync(() => {
       const event = {

@@ -160,4 +160,41 @@ layer(TestServer.layer)("Licenses over HTTP", (it) => {
       assert.strictEqual((yield* ids({})).length, 3)
     })
   )
+
+  it.effect("licenses and policies can be listed by a feature that they have", () =>
+    Effect.gen(function* () {
+      const { client, product_id, policy_id } = yield* catalog("perpetual")
+      const feature = (code: string) =>
+        client.features.create({ params: { id: product_id }, payload: { name: code, code } })
+      const [included, assigned] = [yield* feature("included"), yield* feature("assigned")]
+      const inPolicy = { params: { id: policy_id, feature_id: included.id } }
+      const { license: before } = yield* client.licenses.create({ payload: { product_id, policy_id } })
+      yield* client.policies.setFeature({ ...inPolicy, payload: {} })
+      yield* client.policies.create({
+        params: { id: product_id },
+        payload: { name: "Other", code: "other", license_type: "perpetual" }
+      })
+      const { license: after } = yield* client.licenses.create({ payload: { product_id, policy_id } })
+      const params = { id: before.id }
+      yield* client.licenses.assignFeature({ params, payload: { feature_id: assigned.id } })
+      const having = (feature_id: string) =>
+        Effect.gen(function* () {
+          const licenses = yield* client.licenses.list({ query: { feature_id, include_total: "true" } })
+          const policies = yield* client.policies.list({
+            params: { id: product_id },
+            query: { feature_id, include_total: "true" }
+          })
+          assert.strictEqual(licenses.total, licenses.items.length)
+          assert.strictEqual(policies.total, policies.items.length)
+          return [licenses, policies].map(({ items }) => items.map(({ id }) => id))
+        })
+      assert.deepStrictEqual(yield* having(included.id), [[after.id], [policy_id]])
+      assert.deepStrictEqual(yield* having(assigned.id), [[before.id], []])
+      yield* client.licenses.removeFeature({ params: { id: before.id, feature_id: assigned.id } })
+      yield* client.policies.removeFeature(inPolicy)
+      // A license keeps what came with its policy.
+      assert.deepStrictEqual(yield* having(included.id), [[after.id], []])
+      assert.deepStrictEqual(yield* having(assigned.id), [[], []])
+    })
+  )
 })
