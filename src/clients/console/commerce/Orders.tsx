@@ -14,7 +14,9 @@ const route = getRouteApi("/orders")
 export const Orders = () => {
   const search: OrderSearch = route.useSearch()
   return (
-    <OfProduct product={search.product_id}>{(product) => <OrdersOf product={product} search={search} />}</OfProduct>
+    <OfProduct product={search.product_id} title="Orders" hint="An order belongs to a product: create one first.">
+      {(product) => <OrdersOf product={product} search={search} />}
+    </OfProduct>
   )
 }
 

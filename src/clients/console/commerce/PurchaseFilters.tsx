@@ -1,7 +1,8 @@
 /** The filters of lists of orders and subscriptions. Both are lists of one product: the address's, or else the first. */
 import type { ReactNode } from "react"
+import { NoProduct } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
-import { Loaded } from "../parts/Show.tsx"
+import { Heading, Loaded } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
@@ -20,6 +21,9 @@ interface Filters {
 /** The product whose records a list shows. */
 export const OfProduct = (props: {
   readonly product: string | undefined
+  readonly title: string
+  /** What such a record is, where there is no product yet. */
+  readonly hint: string
   readonly children: (product: string) => ReactNode
 }) => {
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
@@ -28,7 +32,10 @@ export const OfProduct = (props: {
     <Loaded of={products}>
       {({ items: [first] }) =>
         first === undefined ? (
-          <p className="empty">There is no product yet: create one first.</p>
+          <>
+            <Heading title={props.title} />
+            <NoProduct hint={props.hint} />
+          </>
         ) : (
           props.children(first.id)
         )

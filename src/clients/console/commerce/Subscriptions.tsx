@@ -15,7 +15,11 @@ const route = getRouteApi("/subscriptions")
 export const Subscriptions = () => {
   const search: SubscriptionSearch = route.useSearch()
   return (
-    <OfProduct product={search.product_id}>
+    <OfProduct
+      product={search.product_id}
+      title="Subscriptions"
+      hint="A subscription belongs to a product: create one first."
+    >
       {(product) => <SubscriptionsOf product={product} search={search} />}
     </OfProduct>
   )

@@ -1,12 +1,14 @@
 /** A license in a list. */
 import { Link } from "@tanstack/react-router"
+import type { ReactNode } from "react"
 import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
 
 export const licenseColumns = (
-  productName: (license: License) => string = ({ expanded }) => expanded?.product?.name ?? "–"
+  product: (license: License) => ReactNode = ({ expanded }) => expanded?.product?.name ?? "–",
+  policy: (license: License) => ReactNode = ({ expanded }) => expanded?.policy?.name ?? "–"
 ): ReadonlyArray<Column<License>> => [
   {
     title: "Customer",
@@ -20,8 +22,8 @@ export const licenseColumns = (
     )
   },
   { title: "Status", show: ({ status }) => <Status of={status} /> },
-  { title: "Product", goes: "next", show: productName },
-  { title: "Policy", goes: "first", show: ({ expanded }) => expanded?.policy?.name ?? "–" },
+  { title: "Product", goes: "next", show: product },
+  { title: "Policy", goes: "first", show: policy },
   { title: "Key", goes: "last", show: (license) => <Key of={license} /> },
   { title: "Expires", sort: "expires_at", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
   { title: "Issued", sort: "created_at", goes: "first", show: ({ created_at }) => <Time at={created_at} only="day" /> },

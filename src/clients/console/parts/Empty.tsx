@@ -1,4 +1,5 @@
 /** What stands where nothing is yet: what it would be, and the first step. */
+import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import { Icon, type IconName } from "../look/Icon.tsx"
 
@@ -14,4 +15,13 @@ export const Empty = (props: {
     {props.hint !== undefined && <p>{props.hint}</p>}
     {props.children !== undefined && <div className="row">{props.children}</div>}
   </div>
+)
+
+/** Of records that belong to a product. */
+export const NoProduct = ({ hint }: { readonly hint: string }) => (
+  <Empty icon="product" title="No product yet" hint={hint}>
+    <Link to="/products" className="button primary">
+      Open the products
+    </Link>
+  </Empty>
 )

@@ -30,7 +30,13 @@ interface Props<A, E> {
 export const OneRecord = <A, E>({ children, noun, of }: Props<A, E>) => {
   const cause = causeOf(of)
   const error = cause === undefined || lastOf(of) !== undefined ? undefined : Cause.squash(cause)
-  if (!isRefusal(error) || error.code !== "NOT_FOUND") return <Loaded of={of}>{children}</Loaded>
+  if (!isRefusal(error) || error.code !== "NOT_FOUND")
+    return (
+      <>
+        {error !== undefined && <Heading title={`The ${noun} cannot be shown`} />}
+        <Loaded of={of}>{children}</Loaded>
+      </>
+    )
   return (
     <NothingHere title={`There is no such ${noun}`}>
       <Link to={lists[noun]} search={{} as never} className="button primary">

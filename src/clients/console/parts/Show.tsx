@@ -85,7 +85,7 @@ export const Waiting = () => (
 
 /** Why something could not be read, and a button that reads it again unless the service refused it for good. */
 export const Unread = ({ cause }: { readonly cause: Cause.Cause<unknown> }) => (
-  <div className="row">
+  <div className="row unread">
     <Fault told={tell(cause)} />
     {!isFinal(Cause.squash(cause)) && (
       <button type="button" onClick={() => void refresh()}>
@@ -204,7 +204,8 @@ export const Table = <A,>(props: {
         isFitted ? "fitted" : "scrolling",
         props.picks && "picked",
         props.choice && "choosing",
-        props.columns.some(({ quiet }) => quiet) && "acting"
+        props.columns.some(({ quiet }) => quiet) && "acting",
+        props.columns.some(({ wraps }) => wraps) && "telling"
       ]
         .filter(Boolean)
         .join(" ")}

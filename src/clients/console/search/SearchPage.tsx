@@ -3,6 +3,8 @@ import { getRouteApi, Link, Navigate, useRouterState } from "@tanstack/react-rou
 import type { ReactNode } from "react"
 import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
+import { Empty } from "../parts/Empty.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { type Column, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { type Combined, combinedOf } from "./Terms.ts"
@@ -65,7 +67,13 @@ const Results = ({ q }: { readonly q: string }) => {
         const total = counts.reduce((sum, { length }) => sum + length, 0)
         const [license] = found.licenses
         if (total === 0)
-          return <p className="empty">Nothing matches. Search by a whole key, an e-mail, a name or a host name.</p>
+          return (
+            <Empty
+              icon="search"
+              title="Nothing matches"
+              hint="Search by a whole key or its last four characters, an e-mail, a name, a host name or an order."
+            />
+          )
         // Its customer, device or order lead to the same license.
         if (license !== undefined && found.licenses.length === 1 && found.customers.length <= 1)
           return <Navigate to="/licenses/$id" params={{ id: license.id }} replace />
@@ -84,79 +92,64 @@ const Results = ({ q }: { readonly q: string }) => {
   )
 }
 
-const Groups = ({ of }: { readonly of: SearchResults }) => (
-  <>
-    <Section id="licenses" title="Licenses">
-      <Table caption="Licenses" columns={licenseColumns()} rows={of.licenses} keyOf={({ id }) => id} empty="None." />
+const Groups = ({ of }: { readonly of: SearchResults }) => {
+  const mayName = useMay()("product:read")
+  return (
+    <>
+      <Group title="Licenses" rows={of.licenses} columns={mayName ? namedColumns : licenseColumns()} />
+      <Group title="Customers" rows={of.customers} columns={customerColumns} />
+      <Group title="Devices" rows={of.devices} columns={deviceColumns} />
+      <Group title="Orders" rows={of.orders} columns={orderColumns} />
+      <Group title="Subscriptions" rows={of.subscriptions} columns={subscriptionColumns} />
+    </>
+  )
+}
+
+interface GroupProps<A> {
+  readonly title: string
+  readonly rows: ReadonlyArray<A>
+  readonly columns: ReadonlyArray<Column<A>>
+}
+
+/** What is found of one kind; a kind of which nothing is found is left out. */
+const Group = <A extends { readonly id: string }>({ columns, rows, title }: GroupProps<A>) =>
+  rows.length === 0 ? null : (
+    <Section id={title.toLowerCase()} title={title}>
+      <Table caption={title} columns={columns} rows={rows} keyOf={({ id }) => id} empty="" />
     </Section>
-    <Section id="customers" title="Customers">
-      <Table
-        caption="Customers"
-        rows={of.customers}
-        keyOf={({ id }) => id}
-        empty="None."
-        columns={[
-          {
-            title: "Name",
-            show: ({ code, id, name }) => (
-              <Link to="/customers/$id" params={{ id }}>
-                {name || `Customer ${code}`}
-              </Link>
-            )
-          },
-          { title: "E-mail", show: ({ email }) => email ?? "–" },
-          { title: "Code", show: ({ code }) => <code>{code}</code> }
-        ]}
-      />
-    </Section>
-    <Section id="devices" title="Devices">
-      <Table
-        caption="Devices"
-        rows={of.devices}
-        keyOf={({ id }) => id}
-        empty="None."
-        columns={[
-          {
-            title: "Device",
-            show: ({ hostname, id, license_id }) => (
-              <Link to="/licenses/$id" params={{ id: license_id }} hash="devices">
-                {hostname ?? id}
-              </Link>
-            )
-          },
-          { title: "Status", show: ({ status }) => <Status of={status} /> },
-          { title: "Last seen", show: ({ last_seen_at }) => <Time at={last_seen_at} /> }
-        ]}
-      />
-    </Section>
-    <Section id="orders" title="Orders">
-      <Table
-        caption="Orders"
-        rows={of.orders}
-        keyOf={({ id }) => id}
-        empty="None."
-        columns={purchaseColumns(({ external_id, id }) => (
-          <Link to="/orders/$id" params={{ id }}>
-            {external_id}
-          </Link>
-        ))}
-      />
-    </Section>
-    <Section id="subscriptions" title="Subscriptions">
-      <Table
-        caption="Subscriptions"
-        rows={of.subscriptions}
-        keyOf={({ id }) => id}
-        empty="None."
-        columns={purchaseColumns(({ external_id, id }) => (
-          <Link to="/subscriptions/$id" params={{ id }}>
-            {external_id}
-          </Link>
-        ))}
-      />
-    </Section>
-  </>
+  )
+
+/** The search does not tell names of products and policies: each is read once. */
+const namedColumns = licenseColumns(
+  ({ product_id }) => <RecordName field="product_id" id={product_id} />,
+  ({ policy_id }) => <RecordName field="policy_id" id={policy_id} />
 )
+
+const customerColumns: ReadonlyArray<Column<SearchResults["customers"][number]>> = [
+  {
+    title: "Name",
+    show: ({ code, id, name }) => (
+      <Link to="/customers/$id" params={{ id }}>
+        {name || `Customer ${code}`}
+      </Link>
+    )
+  },
+  { title: "E-mail", goes: "last", show: ({ email }) => email ?? "–" },
+  { title: "Code", goes: "first", show: ({ code }) => <code>{code}</code> }
+]
+
+const deviceColumns: ReadonlyArray<Column<SearchResults["devices"][number]>> = [
+  {
+    title: "Device",
+    show: ({ hostname, id, license_id }) => (
+      <Link to="/licenses/$id" params={{ id: license_id }} hash="devices">
+        {hostname ?? id}
+      </Link>
+    )
+  },
+  { title: "Status", show: ({ status }) => <Status of={status} /> },
+  { title: "Last seen", goes: "last", show: ({ last_seen_at }) => <Time at={last_seen_at} /> }
+]
 
 interface Purchase {
   readonly id: string
@@ -167,6 +160,18 @@ interface Purchase {
 
 const purchaseColumns = (number: (purchase: Purchase) => ReactNode): ReadonlyArray<Column<Purchase>> => [
   { title: "Number", show: number },
-  { title: "System", show: ({ external_system }) => external_system },
+  { title: "System", goes: "last", show: ({ external_system }) => external_system },
   { title: "Status", show: ({ status }) => <Status of={status} /> }
 ]
+
+const orderColumns = purchaseColumns(({ external_id, id }) => (
+  <Link to="/orders/$id" params={{ id }}>
+    {external_id}
+  </Link>
+))
+
+const subscriptionColumns = purchaseColumns(({ external_id, id }) => (
+  <Link to="/subscriptions/$id" params={{ id }}>
+    {external_id}
+  </Link>
+))

@@ -1,5 +1,6 @@
 /** What needs attention, before any figure: for a person who comes once a week. Each line leads to what can be done. */
 import { Link } from "@tanstack/react-router"
+import type { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useState } from "react"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
 import { maintenanceIn, periodOf } from "../licenses/Periods.ts"
@@ -8,7 +9,7 @@ import { Icon } from "../look/Icon.tsx"
 import { countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { Section, Time } from "../parts/Show.tsx"
-import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 
 interface OfProduct {
   readonly product: string | undefined
@@ -36,7 +37,7 @@ export const Attention = ({ product }: OfProduct) => {
         {may("license:read") && <InGrace product={product} />}
         {may("license:read") && <Expiring product={product} />}
         {may("license:read") && <MaintenanceEnds product={product} />}
-        <li className="calm">Nothing else needs you now.</li>
+        <li className="calm quiet">Nothing else needs you now.</li>
       </ul>
     </Section>
   )
@@ -50,51 +51,56 @@ const Line = (props: { readonly level: "failed" | "soon"; readonly children: Rea
   </li>
 )
 
+type Asked<A> = AsyncResult.AsyncResult<A, unknown>
+
+/** Lines of what was read. What could not be read may need attention, too. */
+const linesOf = <A,>(what: string, asked: Asked<A>, show: (read: A) => ReactNode): ReactNode => {
+  const last = lastOf(asked)
+  if (last !== undefined) return show(last)
+  return causeOf(asked) === undefined ? null : <li className="calm failed">{what} could not be read.</li>
+}
+
 const failureOf = ({ failed_24h, is_active, pending }: WebhookEndpointHealth): string =>
   is_active
     ? `${countOf(failed_24h)} attempts failed in 24 hours, ${countOf(pending)} deliveries wait`
     : `the service has switched it off, and ${countOf(pending)} deliveries wait`
 
-const FailingWebhooks = () => {
-  const { per_endpoint = [] } = lastOf(useAsk("getWebhookHealth", {})) ?? {}
-  return per_endpoint
-    .filter(({ disabled_reason, success_rate_24h = 1 }) => disabled_reason !== undefined || success_rate_24h < 0.5)
-    .slice(0, 3)
-    .map((health) => (
-      <Line key={health.webhook_id} level="failed">
-        <Link to="/webhooks/$id" params={{ id: health.webhook_id }}>
-          The webhook {health.name} fails
-        </Link>
-        <small>{failureOf(health)}</small>
-      </Line>
-    ))
-}
-
-const FailingMail = () => {
-  const health = lastOf(useAsk("getMailHealth", {}))
-  if (health?.status !== "failing" && health?.status !== "degraded") return null
-  const { failed_24h, given_up_24h, pending } = health.mails
-  return (
-    <Line level="failed">
-      <Link to="/operations">Mail is not sent</Link>
-      <small>
-        {countOf(failed_24h)} attempts failed and {countOf(given_up_24h)} mails were given up in 24 hours,{" "}
-        {countOf(pending)} wait
-      </small>
-    </Line>
+const FailingWebhooks = () =>
+  linesOf("The health of webhooks", useAsk("getWebhookHealth", {}), ({ per_endpoint }) =>
+    per_endpoint
+      .filter(({ disabled_reason, success_rate_24h = 1 }) => disabled_reason !== undefined || success_rate_24h < 0.5)
+      .slice(0, 3)
+      .map((health) => (
+        <Line key={health.webhook_id} level="failed">
+          <Link to="/webhooks/$id" params={{ id: health.webhook_id }}>
+            The webhook {health.name} fails
+          </Link>
+          <small>{failureOf(health)}</small>
+        </Line>
+      ))
   )
-}
+
+const FailingMail = () =>
+  linesOf("The health of mail", useAsk("getMailHealth", {}), ({ mails, status }) =>
+    status !== "failing" && status !== "degraded" ? null : (
+      <Line level="failed">
+        <Link to="/operations">{status === "failing" ? "Mail is not sent" : "Some mails are not sent"}</Link>
+        <small>
+          {countOf(mails.failed_24h)} attempts failed and {countOf(mails.given_up_24h)} mails were given up in 24 hours,{" "}
+          {countOf(mails.pending)} wait
+        </small>
+      </Line>
+    )
+  )
 
 /** An application that is refused again and again has a customer who waits. */
-const OftenRefused = (of: OfProduct) => {
-  const attention = lastOf(useAsk("getAttention", { query: filterOf(of) }))
-  if (attention === undefined) return null
-  return (
+const OftenRefused = (of: OfProduct) =>
+  linesOf("Refusals and quotas", useAsk("getAttention", { query: filterOf(of) }), (attention) => (
     <Some of={attention.refused_licenses}>
       {({ code, license_id, refusals }) => (
         <Line key={license_id} level="failed">
           <Link to="/licenses/$id" params={{ id: license_id }}>
-            <NameOf id={license_id} /> was refused {countOf(refusals)} times
+            Refused {countOf(refusals)} times: <NameOf id={license_id} />
           </Link>
           <small>
             {wordsOfRefusal(code)}, since <Time at={attention.refusals_from} only="day" />
@@ -102,8 +108,7 @@ const OftenRefused = (of: OfProduct) => {
         </Line>
       )}
     </Some>
-  )
-}
+  ))
 
 const NearQuotas = (of: OfProduct) => {
   const { near_quotas = [] } = lastOf(useAsk("getAttention", { query: filterOf(of) })) ?? {}
@@ -112,8 +117,8 @@ const NearQuotas = (of: OfProduct) => {
       {({ feature_id, feature_name, license_id, quota, remaining, resets_at }) => (
         <Line key={`${license_id} ${feature_id}`} level={remaining === 0 ? "failed" : "soon"}>
           <Link to="/licenses/$id" params={{ id: license_id }}>
-            <NameOf id={license_id} /> has {remaining === 0 ? "none" : countOf(remaining)} of {countOf(quota)}{" "}
-            {feature_name} left
+            {remaining === 0 ? "None" : countOf(remaining)} of {countOf(quota)} {feature_name} left:{" "}
+            <NameOf id={license_id} />
           </Link>
           <small>
             {resets_at === undefined ? (
@@ -155,18 +160,22 @@ const NameOf = ({ id }: { readonly id: string }) => {
   return license === undefined ? "A license" : licenseName(license)
 }
 
-const InGrace = (of: OfProduct) => {
-  const page = lastOf(useAsk("listLicenses", { query: { ...one, ...filterOf(of), status: "grace_period" } }))
-  if (page === undefined || !page.total) return null
-  return (
-    <Line level="soon">
-      <Link to="/licenses" search={{ ...filterOf(of), status: "grace_period" }}>
-        {page.total === 1 ? "1 license has" : `${totalOf(page)} licenses have`} expired and still work
-      </Link>
-      <small>in their grace period: extend them, or let them end</small>
-    </Line>
+const InGrace = (of: OfProduct) =>
+  linesOf(
+    "Licenses that expire",
+    useAsk("listLicenses", { query: { ...one, ...filterOf(of), status: "grace_period" } }),
+    (page) =>
+      !page.total ? null : (
+        <Line level="soon">
+          <Link to="/licenses" search={{ ...filterOf(of), status: "grace_period" }}>
+            {page.total === 1
+              ? "1 license has expired and still works"
+              : `${totalOf(page)} licenses have expired and still work`}
+          </Link>
+          <small>in their grace period: extend them, or let them end</small>
+        </Line>
+      )
   )
-}
 
 const Expiring = (of: OfProduct) => {
   const query = { ...one, ...filterOf(of), status: "active", ...periodOf("next_30_days") } as const

@@ -80,7 +80,8 @@ export const List = <A extends { readonly id: string }>(props: ListProps<A>) => 
 }
 
 const totalOf = ({ total, total_is_capped }: Page<unknown>, noun: string): string => {
-  if (total === undefined) return ""
+  // What stands in the place of rows says that there are none.
+  if (total === undefined || total === 0) return ""
   return `${total_is_capped ? "More than " : ""}${countOf(total)} ${noun}${total === 1 ? "" : "s"}`
 }
 

@@ -65,7 +65,7 @@ export const ProductFilter = (props: {
   // The address may name one that is not among them.
   const isOffered = value === undefined || choices.some(({ id }) => id === value)
   return (
-    <div>
+    <div className="row">
       <Filter
         label="Product"
         value={value}
@@ -74,7 +74,7 @@ export const ProductFilter = (props: {
         records
         onChange={(product_id) => narrow({ product_id, ...cleared })}
       />
-      {last === undefined && cause !== undefined && <Unread cause={cause} />}
+      {last === undefined && cause !== undefined && <small className="failed">The products could not be read.</small>}
       {last?.next !== undefined && <small>Only the first {choices.length} are offered here.</small>}
     </div>
   )

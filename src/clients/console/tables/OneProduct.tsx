@@ -2,6 +2,7 @@
 import { Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useState } from "react"
+import { NoProduct } from "../parts/Empty.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter } from "./List.tsx"
@@ -18,7 +19,8 @@ export const OneProduct = ({ children, initial }: Props) => {
   const known = Option.getOrUndefined(AsyncResult.value(products))
   if (known === undefined) return <Loaded of={products}>{() => null}</Loaded>
   const chosen = product ?? known.items[0]?.id
-  if (chosen === undefined) return <p className="empty">There is no product yet: create one with a policy first.</p>
+  if (chosen === undefined)
+    return <NoProduct hint="A license belongs to a product with a policy: create these first." />
   return (
     <>
       <Filter label="Product" value={chosen} choices={known.items} needed records onChange={setProduct} />

@@ -98,7 +98,7 @@ const overviewTasks = (task: Task) => {
       const usage = { feature_code: "renders", amount: 9, event_id: "one" }
       await Effect.runPromise(license.runtime.consume({ payload: { fingerprint: machine, ...usage } }))
       await person.page.reload()
-      await person.click(`${name} has 1 of 10 Renders left`, "link")
+      await person.click(`1 of 10 Renders left: ${name}`, "link")
       await person.seesHeading(name)
       await person.click("Add credits to Renders")
       await person.fill("Credits to add", "90")
@@ -176,7 +176,7 @@ const changeTasks = (onPage: Task) => {
   )
 
   onPage("who holds the seats is seen", 0, async (person) => {
-    await person.sees("Floating seats in use, of 2")
+    await person.sees("of 2 in use")
     await person.sees("No seats are in use.")
   })
 
