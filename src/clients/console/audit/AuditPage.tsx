@@ -3,8 +3,9 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { LicenseAudit, UsageBalance } from "../../../insight/reports/model/Report.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { choicesOf } from "../parts/Fields.tsx"
-import { countOf, wordsOf } from "../parts/Format.ts"
+import { countOf, sentenceOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
+import { By } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { type Column, Facts, Heading, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -73,22 +74,11 @@ const About = ({ audit: { license, period, validations } }: { readonly audit: Li
 )
 
 const eventColumns: ReadonlyArray<Column<Event>> = [
-  { title: "What", show: ({ event_type }) => wordsOf(event_type) },
+  { title: "What", show: ({ event_type }) => sentenceOf(event_type) },
   { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
-  {
-    title: "By",
-    show: ({ actor_id, actor_name, actor_type }) =>
-      actor_type === "system" ? (
-        "the service"
-      ) : (
-        <>
-          {wordsOf(actor_type)}
-          <small title={actor_id}>{actor_name ?? actor_id}</small>
-        </>
-      )
-  },
-  { title: "Address", show: ({ ip_address }) => ip_address ?? "–" },
-  { title: "Changes", wraps: true, show: ({ metadata }) => <Changes of={metadata} /> }
+  { title: "By", goes: "next", show: (event) => <By of={event} /> },
+  { title: "Address", goes: "first", show: ({ ip_address }) => ip_address ?? "–" },
+  { title: "Changes", wraps: true, goes: "last", show: ({ metadata }) => <Changes of={metadata} /> }
 ]
 
 const Events = (props: {
@@ -129,7 +119,7 @@ const usageColumns: ReadonlyArray<Column<UsageBalance>> = [
   { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
   { title: "Reset", number: true, show: ({ reset, restarted }) => countOf(reset + restarted) },
   { title: "At the end", number: true, show: ({ closing_balance }) => countOf(closing_balance) },
-  { title: "Added to the quota", number: true, show: ({ topped_up }) => countOf(topped_up) },
+  { title: "Credits added", number: true, show: ({ topped_up }) => countOf(topped_up) },
   {
     title: "Quota",
     number: true,

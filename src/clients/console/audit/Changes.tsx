@@ -22,7 +22,7 @@ export const Changes = ({ of }: { readonly of: Members }) => {
   return (
     <ul className="changes">
       {members
-        .filter(([name]) => name !== "request_id")
+        .filter(([name]) => name !== "request_id" && name !== "feature_code")
         .map(([name, value]) => (
           <li key={name}>
             {wordsOf(name.replace(/_id$/, ""))}: <Member name={name} of={value} />

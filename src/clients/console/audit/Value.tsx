@@ -1,7 +1,7 @@
 /** A value that an event recorded, as a person reads it. */
 import type { Schema } from "effect"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { RecordLink } from "../parts/RecordLink.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { Time } from "../parts/Show.tsx"
 import { isMembers, type Members } from "./Differences.ts"
 
@@ -16,7 +16,7 @@ export const Value = ({ name, of }: Props) => {
   if (typeof of === "number") return countOf(of)
   if (typeof of === "string") {
     if (name.endsWith("_at") && !Number.isNaN(Date.parse(of))) return <Time at={Date.parse(of)} only="day" />
-    if (name.endsWith("_id")) return <RecordLink field={name} id={of} />
+    if (name.endsWith("_id")) return <RecordName field={name} id={of} />
     return name === "status" ? wordsOf(of) : of
   }
   return isMembers(of) ? wordsIn(of) : JSON.stringify(of)

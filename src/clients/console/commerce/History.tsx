@@ -3,6 +3,7 @@ import type { Schema } from "effect"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
 import { instantOf, sentenceOf, wordsOf } from "../parts/Format.ts"
+import { By } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { type Column, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -15,8 +16,6 @@ interface Props {
   /** What the page calls the fields. */
   readonly labels: Readonly<Record<string, string>>
 }
-
-const actors: Readonly<Record<string, string>> = { api_key: "API key", oidc_subject: "Person", system: "The service" }
 
 export const History = ({ id, kind, labels }: Props) => {
   const [cursor, setCursor] = useState<number>()
@@ -61,16 +60,7 @@ const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
         </div>
       ))
   },
-  {
-    title: "By",
-    goes: "next",
-    show: ({ actor_id, actor_name, actor_type }) => (
-      <>
-        <span title={actor_id}>{actor_name ?? actors[actor_type] ?? sentenceOf(actor_type)}</span>
-        {actor_name !== undefined && <small>{actors[actor_type]}</small>}
-      </>
-    )
-  }
+  { title: "By", goes: "next", show: (event) => <By of={event} /> }
 ]
 
 interface Change {

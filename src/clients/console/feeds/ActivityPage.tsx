@@ -3,8 +3,9 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { useCallback } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
+import { nameOfActivity } from "../licenses/ActionWords.ts"
 import { sentenceOf, wordsOf } from "../parts/Format.ts"
-import { Actor, RecordName } from "../parts/Names.tsx"
+import { By, RecordName } from "../parts/Names.tsx"
 import { Heading, Status, Time } from "../parts/Show.tsx"
 import { run, useMay } from "../service/Hooks.ts"
 import { Filter } from "../tables/List.tsx"
@@ -73,10 +74,6 @@ const useToggle = () => {
   )
 }
 
-/** A person or an API key by name; of an application only that it was one. */
-const byOf = (type: string, id: string, name: string | undefined) =>
-  name === undefined ? wordsOf(type) : <Actor id={id} name={name} />
-
 const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
   { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
   {
@@ -90,15 +87,15 @@ const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
   },
   {
     title: "License",
+    goes: "last",
     show: ({ license_id }) => (license_id === undefined ? "–" : <RecordName field="license_id" id={license_id} />)
   },
   {
     title: "By",
-    show: ({ actor_id, actor_name, actor_type, source }) =>
-      source === "system" ? "the service" : byOf(actor_type, actor_id, actor_name)
+    goes: "next",
+    show: (activity) => (activity.source === "system" ? "the service" : <By of={activity} />)
   }
 ]
-const whatIsDone = ({ action }: Activity) => sentenceOf(action)
 const activityFacts = (activity: Activity) => <ActivityDetails of={activity} />
 
 const Activities = ({ search }: Props) => {
@@ -115,7 +112,7 @@ const Activities = ({ search }: Props) => {
         <FeedTable
           caption="Activities"
           entries={entries}
-          what={whatIsDone}
+          what={nameOfActivity}
           columns={activityColumns}
           facts={activityFacts}
           open={search.open}
@@ -130,18 +127,15 @@ const eventColumns: ReadonlyArray<FeedColumn<Event>> = [
   { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
   {
     title: "Record",
+    goes: "last",
     show: ({ resource_id, resource_type }) => (
       <>
-        {wordsOf(resource_type)}
+        {sentenceOf(resource_type)}
         <small>{resource_id !== undefined && <RecordName field={`${resource_type}_id`} id={resource_id} />}</small>
       </>
     )
   },
-  {
-    title: "By",
-    show: ({ actor_id, actor_name, actor_type }) =>
-      actor_type === "system" ? "the service" : byOf(actor_type, actor_id, actor_name)
-  }
+  { title: "By", goes: "next", show: (event) => <By of={event} /> }
 ]
 const whatHappened = ({ event_type }: Event) => sentenceOf(event_type)
 const eventFacts = (event: Event) => <EventDetails of={event} />

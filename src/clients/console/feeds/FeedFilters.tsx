@@ -3,6 +3,7 @@ import { actions, resultClasses } from "../../../insight/activities/Action.ts"
 import { ActivitySource } from "../../../insight/activities/Activity.ts"
 import { AuditActorType } from "../../../ledger/events/Event.ts"
 import { eventTypes } from "../../../ledger/events/EventType.ts"
+import { nameOfAction } from "../licenses/ActionWords.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { DayFilter } from "../reports/UsageFilters.tsx"
 import { useMay } from "../service/Hooks.ts"
@@ -10,7 +11,9 @@ import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import type { FeedSearch } from "./FeedSearch.ts"
 
-const actionChoices = choicesOf(actions)
+const actionChoices = actions
+  .map((id) => ({ id, name: nameOfAction(id) }))
+  .sort((one, other) => one.name.localeCompare(other.name))
 const resultChoices = choicesOf(resultClasses)
 const sourceNames = { runtime: "applications", management: "people and programs", system: "the service" } as const
 const sourceChoices = ActivitySource.literals.map((id) => ({ id, name: sourceNames[id] }))

@@ -5,7 +5,11 @@ import type { Entry } from "./Feed.ts"
 export interface FeedColumn<A> {
   readonly title: string
   readonly show: (entry: A) => ReactNode
+  /** Goes where the table has little room, as in other tables. */
+  readonly goes?: "first" | "next" | "last"
 }
+
+const styleOf = ({ goes }: { readonly goes?: string }) => (goes === undefined ? {} : { className: `goes-${goes}` })
 
 interface Props<A extends Entry> {
   readonly caption: string
@@ -20,16 +24,14 @@ interface Props<A extends Entry> {
 }
 
 export const FeedTable = <A extends Entry>(props: Props<A>) => (
-  // biome-ignore lint/a11y/useSemanticElements: a table is not a group of fields.
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: without it the keyboard cannot scroll.
-  <div className="scrolling" role="group" aria-label={props.caption} tabIndex={0}>
-    <table className="feed">
+  <div className="listing fitted">
+    <table className="feed" aria-label={props.caption}>
       <thead>
         <tr>
           <th scope="col">What</th>
-          {props.columns.map(({ title }) => (
-            <th key={title} scope="col">
-              {title}
+          {props.columns.map((column) => (
+            <th key={column.title} scope="col" {...styleOf(column)}>
+              {column.title}
             </th>
           ))}
         </tr>
@@ -77,8 +79,10 @@ const Row = memo(({ columns, entry, facts, isOpen, onToggle, what }: RowProps) =
             {what(entry)}
           </button>
         </th>
-        {columns.map(({ show, title }) => (
-          <td key={title}>{show(entry)}</td>
+        {columns.map((column) => (
+          <td key={column.title} {...styleOf(column)}>
+            {column.show(entry)}
+          </td>
         ))}
       </tr>
       {isOpen && (

@@ -1,4 +1,4 @@
-/** What happened to a license, as a sentence; and what a refused call tried. */
+/** What was done, in words; and what a refused call tried. */
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import { sentenceOf } from "../parts/Format.ts"
 import { wordsOfRefusal } from "./RefusalWords.ts"
@@ -22,6 +22,8 @@ const words: Readonly<Record<string, readonly [done: string, tried?: string]>> =
   "license.reset_usage": ["Usage changed"],
   "license.activate": ["Device activated", "Activation"],
   "license.deactivate": ["Device deactivated", "Deactivation"],
+  "license.deactivate_device": ["Device deactivated", "Deactivation"],
+  "license.list_devices": ["Devices listed", "List of devices"],
   "license.validate": ["Validated", "Validation"],
   "license.check": ["Checked", "Check"],
   "license.issue_offline": ["Offline file issued", "Offline file"],
@@ -44,8 +46,23 @@ const words: Readonly<Record<string, readonly [done: string, tried?: string]>> =
   "device.unblacklist": ["Device unblocked"],
   "device.expire": ["Device expired"],
   "custom_field_value.set": ["Custom field set"],
-  "custom_field_value.clear": ["Custom field cleared"]
+  "custom_field_value.clear": ["Custom field cleared"],
+  "portal.sign_in": ["Customer signed in"],
+  "webhook.rotate_secret": ["Secret of a webhook replaced"]
 }
+
+const pastOf = (verb: string) => (verb === "cancel" ? "canceled" : verb.endsWith("e") ? `${verb}d` : `${verb}ed`)
+
+/** What was done, beside records of all kinds. */
+export const nameOfAction = (action: string): string => {
+  const [noun = "", verb = ""] = action.split(".")
+  const [done] = words[action] ?? []
+  if (done === undefined) return sentenceOf(`${noun} ${pastOf(verb)}`)
+  return noun === "license" && !done.includes(" ") ? `License ${done.toLowerCase()}` : done
+}
+
+export const nameOfActivity = ({ action, result_class }: Activity): string =>
+  (result_class === "refused" ? words[action]?.[1] : undefined) ?? nameOfAction(action)
 
 export const sentenceOfAction = ({ action, code, result_class }: Activity): string => {
   const [done, tried] = words[action] ?? [sentenceOf(action)]

@@ -8,6 +8,7 @@ import { type Difference, differencesOf } from "../audit/Differences.ts"
 import { Value } from "../audit/Value.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import { wordsOf } from "../parts/Format.ts"
+import { By } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { Loaded, Section, Time } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
@@ -72,7 +73,7 @@ const Items = ({ events, items }: ItemsProps) => (
 )
 
 const Item = ({ activity, event }: { readonly activity: Activity; readonly event: Event | undefined }) => {
-  const { feature_code, ip_address, occurred_at, result_class } = activity
+  const { feature_code, ip_address, occurred_at, result_class, source } = activity
   return (
     <li className={result_class}>
       <p>
@@ -81,16 +82,11 @@ const Item = ({ activity, event }: { readonly activity: Activity; readonly event
         {event !== undefined && <Changes of={event} />}
       </p>
       <small>
-        <Time at={occurred_at} /> · {byOf(activity)}
+        <Time at={occurred_at} /> · {source === "system" ? "the service" : <By of={activity} />}
         {ip_address !== undefined && ` · ${ip_address}`}
       </small>
     </li>
   )
-}
-
-const byOf = ({ actor_type, source }: Activity): string => {
-  if (source === "system") return "the service"
-  return actor_type === "license" ? "an application" : wordsOf(actor_type)
 }
 
 const names: Readonly<Record<string, string>> = {

@@ -8,12 +8,13 @@ export const dayOf = (millis: number) => day.format(millis)
 export const instantOf = (millis: number) => instant.format(millis)
 export const utcOf = (millis: number) => utc.format(millis)
 export const countOf = (count: number) => whole.format(count)
-export const wordsOf = (name: string) => name.replaceAll(/[_.]/g, " ")
+const acronyms = /\b(?:api|json|oidc)\b/g
+export const wordsOf = (name: string) =>
+  name.replaceAll(/[_.]/g, " ").replaceAll(acronyms, (letters) => letters.toUpperCase())
 /** The same where it stands alone, as in a table. */
-export const sentenceOf = (name: string) => {
-  const words = wordsOf(name)
-  return words.charAt(0).toUpperCase() + words.slice(1)
-}
+export const sentenceOf = (name: string) => capital(wordsOf(name))
+
+export const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1)
 
 /** 0 is no limit in most limits of the contract. */
 export const limitOf = (limit: number) => (limit === 0 ? "no limit" : countOf(limit))

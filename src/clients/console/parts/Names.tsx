@@ -26,6 +26,9 @@ const bought = ({ external_id, status }: Success<"getOrder"> | Success<"getSubsc
 
 /** By the name of the field that has the id. */
 const kinds: Readonly<Record<string, Kind>> = {
+  api_key_id: kind("admin", "getApiKey", ({ name }) => name),
+  feature_id: kind("product:read", "getFeature", ({ name }) => name),
+  webhook_id: kind("webhook:write", "getWebhook", ({ name }) => name),
   customer_id: kind("license:read", "getCustomer", ({ code, name }) => name || `Customer ${code}`),
   license_id: kind("license:read", "getLicense", shortName),
   order_id: kind("product:read", "getOrder", bought),
@@ -71,6 +74,23 @@ export const RecordName = ({ field, id, withId = false }: Named) => {
 /** Who did something: the name as it was then, with the id on hover. */
 export const Actor = (props: { readonly id: string; readonly name: string | undefined }) =>
   props.name === undefined ? <code>{props.id}</code> : <span title={props.id}>{props.name}</span>
+
+const actors = {
+  api_key: "an API key",
+  license: "an application",
+  oidc_subject: "a person",
+  system: "the service"
+} as const
+
+interface Acted {
+  readonly actor_type: keyof typeof actors
+  readonly actor_id: string
+  readonly actor_name?: string | undefined
+}
+
+/** The same where the name is not always known. */
+export const By = ({ of: { actor_id, actor_name, actor_type } }: { readonly of: Acted }) =>
+  actor_name === undefined || actor_type === "system" ? actors[actor_type] : <Actor id={actor_id} name={actor_name} />
 
 interface Linked {
   readonly customer_id?: string

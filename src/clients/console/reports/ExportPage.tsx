@@ -4,6 +4,7 @@ import { Exit } from "effect"
 import { useState } from "react"
 import type { ReportExport } from "../../../insight/reports/exports/Export.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
+import { RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Fault, Status, Time } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
@@ -45,7 +46,7 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
           ["Rows", countOf(latest.rows)],
           ["Size", latest.size_bytes === undefined ? "–" : sizeOf(latest.size_bytes)],
           ["Created", <Time key="created" at={latest.created_at} />],
-          ["Created by", <code key="by">{latest.created_by}</code>],
+          ["Created by", <RecordName key="by" field="api_key_id" id={latest.created_by} />],
           ...Object.entries(latest.filters).map(
             ([name, value]) => [filterName(name), <code key={name}>{String(value)}</code>] as const
           ),

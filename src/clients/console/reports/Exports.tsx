@@ -4,7 +4,7 @@ import type { ReportExportFormat } from "../../../insight/reports/exports/Export
 import type { ReportKind } from "../../../insight/reports/model/Filter.ts"
 import type { ChangeFieldsOf } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { countOf } from "../parts/Format.ts"
+import { countOf, sentenceOf } from "../parts/Format.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
@@ -72,14 +72,14 @@ const Latest = () => {
                   title: "Report",
                   show: ({ id, report_kind }) => (
                     <Link to="/reports/exports/$id" params={{ id }}>
-                      {report_kind.replaceAll("-", " ")}
+                      {sentenceOf(report_kind.replaceAll("-", " "))}
                     </Link>
                   )
                 },
                 { title: "Status", show: ({ status }) => <Status of={status} /> },
-                { title: "Format", show: ({ format }) => format.toUpperCase() },
-                { title: "Rows", number: true, show: ({ rows }) => countOf(rows) },
-                { title: "Created", show: ({ created_at }) => <Time at={created_at} /> }
+                { title: "Format", goes: "next", show: ({ format }) => format.toUpperCase() },
+                { title: "Rows", number: true, goes: "next", show: ({ rows }) => countOf(rows) },
+                { title: "Created", goes: "last", show: ({ created_at }) => <Time at={created_at} /> }
               ]}
             />
             <Pagination page={page} {...pages} />

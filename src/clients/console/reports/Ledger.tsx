@@ -3,8 +3,8 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { filterFields, UsageAction } from "../../../insight/reports/model/Filter.ts"
 import type { UsageLedgerRow } from "../../../insight/reports/model/Report.ts"
-import { countOf, wordsOf } from "../parts/Format.ts"
-import { RecordName } from "../parts/Names.tsx"
+import { countOf } from "../parts/Format.ts"
+import { By, RecordName } from "../parts/Names.tsx"
 import { type Column, Loaded, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { changed, Filter, useNarrow } from "../tables/List.tsx"
@@ -49,7 +49,7 @@ const columns: ReadonlyArray<Column<UsageLedgerRow>> = [
       </>
     )
   },
-  { title: "Feature", show: ({ feature_code }) => <code>{feature_code ?? "deleted"}</code> },
+  { title: "Feature", goes: "last", show: ({ feature_code }) => <code>{feature_code ?? "deleted"}</code> },
   {
     title: "Amount",
     number: true,
@@ -63,19 +63,22 @@ const columns: ReadonlyArray<Column<UsageLedgerRow>> = [
   {
     title: "Balance",
     number: true,
+    goes: "next",
     show: ({ balance_after, balance_before }) => `${countOf(balance_before)} → ${countOf(balance_after)}`
   },
   {
     title: "Limit",
     number: true,
+    goes: "first",
     show: ({ max_after }) => (max_after === undefined ? "none" : countOf(max_after))
   },
-  { title: "License", show: ({ license_id }) => <RecordName field="license_id" id={license_id} /> },
+  { title: "License", goes: "next", show: ({ license_id }) => <RecordName field="license_id" id={license_id} /> },
   {
     title: "By",
-    show: ({ actor_type, event_id }) => (
+    goes: "first",
+    show: ({ event_id, ...row }) => (
       <>
-        {wordsOf(actor_type)}
+        <By of={row} />
         {event_id !== undefined && <small>{event_id}</small>}
       </>
     )

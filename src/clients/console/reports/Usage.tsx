@@ -64,10 +64,10 @@ const Totals = ({ of: { group_by, period, rows, totals } }: { readonly of: Usage
         of={[
           ["From", <Time key="from" at={period.from} none="the beginning" />],
           ["To", <Time key="to" at={period.to} />],
-          ["Consumed", countOf(totals.consumed)],
-          ["Uses", countOf(totals.consumptions)],
-          ["Topped up", countOf(totals.topped_up)],
-          ["Changed by resets", countOf(totals.reset)]
+          ["Used", countOf(totals.consumed)],
+          ["Times", countOf(totals.consumptions)],
+          ["Credits added", countOf(totals.topped_up)],
+          ["Reset", countOf(totals.reset)]
         ]}
       />
       <Table
@@ -91,10 +91,10 @@ const columnsOf = (groups: ReadonlyArray<Grouping>): ReadonlyArray<Column<UsageS
     title: nameOf(grouping).replace(/^./, (letter) => letter.toUpperCase()),
     show: (row: UsageSummaryRow) => <Group grouping={grouping} value={row[grouping]} />
   })),
-  { title: "Consumed", number: true, show: ({ consumed }) => countOf(consumed) },
-  { title: "Uses", number: true, show: ({ consumptions }) => countOf(consumptions) },
-  { title: "Topped up", number: true, show: ({ topped_up }) => countOf(topped_up) },
-  { title: "Changed by resets", number: true, show: ({ reset }) => countOf(reset) },
+  { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
+  { title: "Times", number: true, show: ({ consumptions }) => countOf(consumptions) },
+  { title: "Credits added", number: true, show: ({ topped_up }) => countOf(topped_up) },
+  { title: "Reset", number: true, show: ({ reset }) => countOf(reset) },
   { title: "Licenses", number: true, show: ({ licenses }) => countOf(licenses) }
 ]
 

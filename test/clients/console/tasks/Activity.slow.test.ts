@@ -40,7 +40,7 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
           await person.sees("Live: new entries appear by themselves.")
           const { id } = await add()
           await person.page.getByRole("status").getByText("1 new entry since you opened it.").waitFor()
-          await person.click("Customer create")
+          await person.click("Customer created")
           await person.page.locator(`a[title="${id}"]`).first().waitFor()
           await person.sees("Paused while you read.")
           // The event has what was recorded.

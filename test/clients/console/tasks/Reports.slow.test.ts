@@ -163,7 +163,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
             URL.createObjectURL = (blob) => (addresses.made.push(createObjectURL.call(URL, blob)), addresses.made.at(-1))
             URL.revokeObjectURL = (address) => (addresses.revoked.push(address), revokeObjectURL.call(URL, address))`)
             await person.opens("/reports/exports", "Exports")
-            const row = person.page.getByRole("row", { name: /usage summary/ }).first()
+            const row = person.page.getByRole("row", { name: /^Usage summary/ }).first()
             await row.getByText("Completed", { exact: true }).waitFor()
             await row.getByRole("link").click()
             await person.page.waitForURL(new RegExp(`/reports/exports/${id}$`))
