@@ -4,18 +4,24 @@ import { Meter } from "../look/Meter.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
 
 export const Seats = ({ license: { id, limits } }: { readonly license: License }) => {
   const { earlier, query, ...pages } = usePages()
+  const seats = limits.max_floating_users ?? 0
   const leases = useAsk("listLicenseLeases", { params: { id }, query })
   return (
-    <Section id="seats" title={`Floating seats in use, of ${countOf(limits.max_floating_users ?? 0)}`}>
+    <Section id="seats" title="Floating seats">
       <Loaded of={leases}>
         {(page) => (
           <>
             {!earlier && page.next === undefined && (
-              <Meter used={page.items.length} of={limits.max_floating_users ?? 0} />
+              <>
+                <p>
+                  {countOf(page.items.length)} of {countOf(seats)} in use
+                </p>
+                <Meter used={page.items.length} of={seats} />
+              </>
             )}
             <Table
               caption="Floating seats in use"
@@ -44,7 +50,6 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
 
 const Holder = ({ device, license }: { readonly device: string; readonly license: string }) => {
   const found = useAsk("getDevice", { params: { id: license, device_id: device } })
-  return (
-    <Loaded of={found}>{({ fingerprint, hostname, pod_name }) => hostname ?? fingerprint ?? pod_name ?? device}</Loaded>
-  )
+  const { fingerprint, hostname, pod_name } = lastOf(found) ?? {}
+  return hostname ?? fingerprint ?? pod_name ?? (causeOf(found) === undefined ? "…" : device)
 }

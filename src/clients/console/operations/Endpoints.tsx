@@ -35,10 +35,15 @@ export const Endpoints = ({
         },
         { title: "State", show: (endpoint) => <EndpointState of={endpoint} /> },
         { title: "Waiting", number: true, show: ({ pending }) => countOf(pending) },
-        { title: "Retrying", number: true, show: ({ retrying }) => countOf(retrying) },
-        { title: "Delivered in 24 hours", number: true, show: ({ delivered_24h }) => countOf(delivered_24h) },
-        { title: "Failed attempts", number: true, show: ({ failed_24h }) => countOf(failed_24h) },
-        { title: "Given up", number: true, show: ({ exhausted_24h }) => countOf(exhausted_24h) }
+        { title: "Retrying", number: true, goes: "next", show: ({ retrying }) => countOf(retrying) },
+        {
+          title: "Delivered in 24 hours",
+          number: true,
+          goes: "first",
+          show: ({ delivered_24h }) => countOf(delivered_24h)
+        },
+        { title: "Failed attempts", number: true, goes: "last", show: ({ failed_24h }) => countOf(failed_24h) },
+        { title: "Given up", number: true, goes: "first", show: ({ exhausted_24h }) => countOf(exhausted_24h) }
       ]}
     />
     {status !== "healthy" && (

@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router"
 import { errorCatalogue } from "../../../edge/documents/texts/ErrorCatalogue.ts"
 import type { OpsErrors } from "../../../insight/ops/Ops.ts"
-import { countOf, sentenceOf } from "../parts/Format.ts"
+import { capital, countOf, sentenceOf } from "../parts/Format.ts"
 import { Table, Time } from "../parts/Show.tsx"
 import { inWords } from "../service/Failures.ts"
 import { useMay } from "../service/Hooks.ts"
@@ -29,7 +29,7 @@ export const Errors = ({ of: { counts, recent, since } }: { readonly of: OpsErro
           )
         },
         { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
-        { title: "What to do", wraps: true, show: ({ code }) => <Remedy code={code} ofOperator /> }
+        { title: "What to do", wraps: true, goes: "last", show: ({ code }) => <Remedy code={code} ofOperator /> }
       ]}
     />
     <h3>Refused requests</h3>
@@ -41,7 +41,7 @@ export const Errors = ({ of: { counts, recent, since } }: { readonly of: OpsErro
       columns={[
         { title: "Refusal", show: ([code]) => <CodeName code={code} /> },
         { title: "Count", number: true, show: ([, count]) => countOf(count) },
-        { title: "When, and what to do", wraps: true, show: ([code]) => <Remedy code={code} /> }
+        { title: "When, and what to do", wraps: true, goes: "last", show: ([code]) => <Remedy code={code} /> }
       ]}
     />
     <p className="quiet">
@@ -72,7 +72,7 @@ const entryOf = (code: string) =>
   Object.hasOwn(errorCatalogue, code) ? errorCatalogue[code as keyof typeof errorCatalogue] : undefined
 
 /** Sentences about the API, without the marks of its names. */
-const plain = (text: string) => inWords(text.replaceAll("`", ""))
+const plain = (text: string) => capital(inWords(text.replaceAll("`", "")))
 
 const Remedy = ({ code, ofOperator = false }: { readonly code: string; readonly ofOperator?: boolean }) => {
   const entry = entryOf(code)

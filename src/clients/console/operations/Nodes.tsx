@@ -16,11 +16,12 @@ const columns: ReadonlyArray<Column<Node>> = [
       </>
     )
   },
-  { title: "Version", show: ({ version }) => version },
-  { title: "Started", show: ({ started_at }) => <Time at={started_at} /> },
-  { title: "Last sign of life", show: ({ last_heard_at }) => <Time at={last_heard_at} /> },
+  { title: "Version", goes: "next", show: ({ version }) => version },
+  { title: "Started", goes: "first", show: ({ started_at }) => <Time at={started_at} /> },
+  { title: "Last sign of life", goes: "last", show: ({ last_heard_at }) => <Time at={last_heard_at} /> },
   {
     title: "Licenses",
+    goes: "next",
     show: ({ owned_shards }) =>
       owned_shards === undefined ? "all that reach it" : `${countOf(owned_shards)} of 256 parts`
   }
