@@ -82,8 +82,8 @@ const columnsWith = (products: Products): ReadonlyArray<Column<ApiKey>> => [
     goes: "first",
     show: ({ allowed_cidrs }) => (allowed_cidrs.length === 0 ? "any network" : allowed_cidrs.join(", "))
   },
-  { title: "Last used", goes: "last", show: ({ last_used_at }) => <Time at={last_used_at} none="never" /> },
-  { title: "Expires", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
+  { title: "Last used", goes: "last", show: ({ last_used_at }) => <Time at={last_used_at} none="never used" /> },
+  { title: "Expires", goes: "next", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
   {
     title: "Created",
     sort: "created_at",

@@ -49,7 +49,7 @@ const reasons: Readonly<Record<string, string>> = {
 export const reasonOf = (reason: string | undefined): string => {
   if (reason === undefined) return "none"
   const status = /^status_(\d+)$/.exec(reason)?.[1]
-  return status === undefined ? (reasons[reason] ?? wordsOf(reason)) : `It answered with the status ${status}`
+  return status === undefined ? (reasons[reason] ?? wordsOf(reason)) : `It responded with the status ${status}`
 }
 
 interface HealthProps {

@@ -39,9 +39,9 @@ const shared = (of: Products, choices: ReadonlyArray<Choice> = lastOf(of)?.items
   scopes: checks("What the key may do", scopeChoices),
   product_ids: productsField(of, choices),
   allowed_cidrs: lines("Networks that it may be used from", {
-    hint: "One in each line, as 203.0.113.0/24. Empty: any."
+    hint: "One in each line, as 203.0.113.0/24. Leave empty for any."
   }),
-  expires_at: lastDay("Expires at the end of", { hint: "Empty: never." })
+  expires_at: lastDay("Expires at the end of", { hint: "Leave empty for never." })
 })
 
 /** Sent before the products can be read, a key would be for all of them. */

@@ -94,10 +94,10 @@ const useFields = (product: string, policies: Asked<"listPolicies">): FieldsOf<B
     name: text("Name of the batch", { hint: "The list of licenses finds them by it. Its place is the metadata." }),
     ...(may("license:read") ? { customer_id: customer("Sold to") } : {}),
     order_id: order("Order", product),
-    starts_at: firstDay("Starts on", { hint: "Empty: at once." }),
-    expires_at: lastDay("Expires at the end of", { hint: "Empty: as the policy says." }),
-    max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
-    max_activations: number("Devices", { hint: "Empty: as the policy says." }),
+    starts_at: firstDay("Starts on", { hint: "Leave empty to start at once." }),
+    expires_at: lastDay("Expires at the end of", { hint: "Leave empty to follow the policy." }),
+    max_floating_users: number("Floating seats", { hint: "Leave empty to follow the policy." }),
+    max_activations: number("Devices", { hint: "Leave empty to follow the policy." }),
     ...(choices.length > 0
       ? { feature_ids: withListNote(checks("Features besides those of the policy", choices), features) }
       : {}),

@@ -33,7 +33,7 @@ export const bulkChanges: ReadonlyArray<BulkChange> = [
     label: "Suspend",
     send: (licenses) => `Suspend ${licenses}`,
     effect:
-      "The licenses stop working at once, and their floating seats end. Devices stay, and the licenses can be reinstated.",
+      "The licenses stop working at once, and their floating seats end, except borrowed ones. Devices stay, and the licenses can be reinstated.",
     danger: true,
     isFrequent: true
   },
@@ -78,9 +78,9 @@ export const bulkChanges: ReadonlyArray<BulkChange> = [
       "The values hold for each license in place of the policy’s. A lower limit ends nothing: what is in use stays until it ends. What is left empty stays as it is.",
     fields: {
       max_floating_users: number("Floating seats"),
-      max_activations: number("Devices", { hint: "0 is no limit." }),
-      max_container_instances: number("Container instances", { hint: "0 is no limit." }),
-      max_transfers: number("Transfers", { hint: "0 is no limit." }),
+      max_activations: number("Devices", { hint: "0 means unlimited." }),
+      max_container_instances: number("Container instances", { hint: "0 means unlimited." }),
+      max_transfers: number("Transfers", { hint: "0 means unlimited." }),
       offline_grace_days: number("Days offline"),
       self_deactivations_per_month: number("Devices removed in 30 days", { hint: "By the customer. 0 is none." }),
       metadata: newMetadata()

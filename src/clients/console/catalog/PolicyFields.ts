@@ -13,16 +13,20 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   name: text("Name", { required: true }),
   code: text("Code", { required: true, hint: "Lower-case letters, digits, dots and dashes." }),
   license_type: choice("Type of its licenses", choicesOf(LicenseType.literals), { required: true }),
-  max_activations: number("Devices", { hint: "0 is no limit." }),
-  max_floating_users: number("Floating seats", { hint: "Empty or 0 is off." }),
-  borrow_days_max: number("Days for which a seat may be borrowed", { hint: "Empty or 0: seats cannot be borrowed." }),
+  max_activations: number("Devices", { hint: "0 means unlimited." }),
+  max_floating_users: number("Floating seats", { hint: "Leave empty for none." }),
+  borrow_days_max: number("Days for which a seat may be borrowed", {
+    hint: "Leave empty if seats cannot be borrowed."
+  }),
   floating_timeout_minutes: number("Minutes until a silent seat is free"),
-  max_container_instances: number("Container instances", { hint: "Empty: they count as devices. 0 is no limit." }),
-  duration_days: number("Days of a license’s term", { hint: "Empty: each license is given its expiry." }),
-  maintenance_days: number("Days of maintenance", { hint: "Perpetual licenses only. Empty: no end by itself." }),
+  max_container_instances: number("Container instances", {
+    hint: "Leave empty to count containers as devices. 0 means unlimited."
+  }),
+  duration_days: number("Days of a license’s term", { hint: "Leave empty to give each license its own expiry." }),
+  maintenance_days: number("Days of maintenance", { hint: "Perpetual licenses only. Leave empty for no end." }),
   duration_starts: choice("The term starts", starts),
   reminder_days: numbers("Days of reminders", {
-    hint: "At most 5, such as 30, 7, 1: so long before a license or its maintenance ends, an event tells. Empty: none."
+    hint: "At most 5, such as 30, 7, 1: so long before a license or its maintenance ends, an event tells. Leave empty for none."
   }),
   mail_reminders: flag("Reminders are also mailed to customers"),
   grace_period_days: number("Days of grace after the expiry"),
@@ -38,6 +42,6 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   allow_vm: flag("Virtual machines are allowed"),
   allow_container: flag("Containers are allowed"),
   allow_transfer: flag("Licenses may be transferred"),
-  max_transfers: number("Transfers", { hint: "0 is no limit." }),
+  max_transfers: number("Transfers", { hint: "0 means unlimited." }),
   metadata: metadata()
 }

@@ -140,7 +140,7 @@ const Delete = ({ policy }: Props) => {
     <Action
       label="Delete"
       title={`Delete the policy ${policy.name}`}
-      effect="The policy is deleted, with what it says of features. This works only if no license has it."
+      effect="The policy is deleted, with what it says of features."
       danger
       facts={<DependsOnPolicy id={policy.id} />}
       run={() => run("deletePolicy", { params })}

@@ -108,7 +108,7 @@ const Delete = ({ product }: Props) => {
     <Action
       label="Delete"
       title={`Delete the product ${product.name}`}
-      effect="The product is deleted, with its metadata. This works only if nothing depends on it."
+      effect="The product is deleted, with its metadata."
       danger
       facts={<DependsOnProduct id={product.id} />}
       run={() => run("deleteProduct", { params })}
@@ -246,7 +246,7 @@ const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
       <Action
         label="Delete"
         name={`Delete ${feature.name}`}
-        effect={`${feature.name} is deleted. This works only if no policy and no license has it.`}
+        effect={`${feature.name} is deleted.`}
         danger
         facts={<DependsOnFeature id={feature.id} product={feature.product_id} />}
         run={() => change("deleteFeature", { params })}

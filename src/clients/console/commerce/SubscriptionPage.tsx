@@ -87,7 +87,7 @@ const About = ({ subscription }: Props) => {
           "Current period",
           <Period key="period" from={subscription.current_period_start} to={subscription.current_period_end} />
         ],
-        ["After it", subscription.cancel_at_period_end ? "it ends" : "it goes on"],
+        ["At its end", subscription.cancel_at_period_end ? "ends" : "renews"],
         ...(canceled_at === undefined ? [] : ([["Canceled", <Time key="canceled" at={canceled_at} />]] as const)),
         ...(observed_at === undefined ? [] : ([["Known as of", <Time key="observed" at={observed_at} />]] as const)),
         ["Recorded", <Time key="created" at={subscription.created_at} />],

@@ -53,7 +53,7 @@ const Dependents = ({ of, some }: DependentsProps) => {
   )
 }
 
-const refused = "The service refuses to delete it while anything depends on it."
+const refused = "It cannot be deleted while these exist."
 
 interface Of {
   readonly id: string
@@ -120,7 +120,7 @@ const Followers = ({ id, told }: OfPolicy) => {
         <p className="quiet">No license has this policy yet.</p>
       ) : (
         <>
-          <Lines of={[["Licenses of the policy", count]]} />
+          <Lines of={[["Licenses", count]]} />
           <p>{told}</p>
         </>
       )}

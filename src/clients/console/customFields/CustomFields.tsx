@@ -4,6 +4,7 @@ import type { CustomFieldDefinition, CustomFieldValueType } from "../../../vendo
 import type { Product } from "../../../vendor/products/Product.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, choice, type FieldsOf, flag, lines, text } from "../parts/Fields.tsx"
+import { sentenceOf } from "../parts/Format.ts"
 import { Menu } from "../parts/Menu.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
@@ -80,7 +81,7 @@ export const CustomFields = ({ product: { id } }: { readonly product: Product })
             columns={[
               { title: "Name", show: ({ name }) => name },
               { title: "Code", goes: "first", show: ({ code }) => <code>{code}</code> },
-              { title: "For", goes: "next", show: ({ resource_type }) => `${resource_type}s` },
+              { title: "For", goes: "next", show: ({ resource_type }) => sentenceOf(`${resource_type}s`) },
               {
                 title: "Type",
                 goes: "last",

@@ -12,7 +12,7 @@ export const valueTypes = {
   integer: "Whole number",
   boolean: "Yes or no",
   datetime: "Date and time",
-  enum: "One of some options"
+  enum: "Choice"
 } as const satisfies Readonly<Record<CustomFieldValueType, string>>
 
 export const valueTypeChoices: ReadonlyArray<Choice<CustomFieldValueType>> = Object.entries(valueTypes).map(

@@ -95,7 +95,7 @@ const Delete = ({ customer }: { readonly customer: Customer }) => {
     <Action
       label="Delete"
       title={`Delete the customer ${titleOf(customer)}`}
-      effect="The customer and its custom fields are deleted. This works only if no license, order or subscription belongs to it."
+      effect="The customer and its custom fields are deleted."
       danger
       facts={<DependsOnCustomer id={customer.id} />}
       run={() => run("deleteCustomer", { params: { id: customer.id } })}

@@ -88,6 +88,6 @@ const usageColumns: ReadonlyArray<Column<UsageSummaryRow>> = [
   { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
   { title: "Times", number: true, show: ({ consumptions }) => countOf(consumptions) },
   { title: "Reset", number: true, show: ({ reset }) => countOf(reset) },
-  { title: "Added to quotas", number: true, show: ({ topped_up }) => countOf(topped_up) },
+  { title: "Credits added", number: true, show: ({ topped_up }) => countOf(topped_up) },
   { title: "Licenses", number: true, show: ({ licenses }) => countOf(licenses) }
 ]

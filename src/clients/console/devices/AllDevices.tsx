@@ -4,7 +4,7 @@ import { AsyncResult } from "effect/reactivity"
 import { useState } from "react"
 import { type Device, DeviceBindingKind, DeviceStatus } from "../../../licensing/model/Device.ts"
 import { choicesOf } from "../parts/Fields.tsx"
-import { wordsOf } from "../parts/Format.ts"
+import { sentenceOf } from "../parts/Format.ts"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
@@ -32,7 +32,7 @@ const columns: ReadonlyArray<Column<Device>> = [
   {
     title: "Kind",
     goes: "first",
-    show: ({ binding_kind, is_vm }) => (is_vm ? "virtual machine" : wordsOf(binding_kind))
+    show: ({ binding_kind, is_vm }) => (is_vm ? "Virtual machine" : sentenceOf(binding_kind))
   },
   { title: "Last seen", goes: "next", show: ({ last_seen_at }) => <Time at={last_seen_at} /> },
   { title: "Added", sort: "created_at", goes: "first", show: ({ created_at }) => <Time at={created_at} only="day" /> },

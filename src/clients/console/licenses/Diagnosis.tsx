@@ -6,7 +6,7 @@ import type { License } from "../../../licensing/model/License.ts"
 import type { Success } from "../../client/Client.ts"
 import { choice, choicesOf, type FieldsOf, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { wordsOf } from "../parts/Format.ts"
+import { sentenceOf } from "../parts/Format.ts"
 import { Section, Status, Table, Waiting } from "../parts/Show.tsx"
 import { causeOf, lastOf, run, useAsk } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
@@ -120,9 +120,9 @@ const Answer = ({ of: { admitted, checks, message } }: { readonly of: Success<"d
       keyOf={({ name }) => name}
       empty="Nothing was checked."
       columns={[
-        { title: "Check", show: ({ name }) => wordsOf(name) },
+        { title: "Check", show: ({ name }) => sentenceOf(name) },
         { title: "Result", show: ({ passed }) => <Status of={passed ? "passed" : "failed"} /> },
-        { title: "Why", wraps: true, show: ({ detail }) => detail ?? "" }
+        { title: "Why", wraps: true, goes: "last", show: ({ detail }) => detail ?? "" }
       ]}
     />
   </>

@@ -62,12 +62,12 @@ const IssueForm = (props: {
     customer_email: email("Customer’s e-mail"),
     order_id: order("Order", props.product),
     subscription_id: subscription("Subscription", props.product),
-    starts_at: firstDay("Starts on", { hint: "Empty: at once." }),
-    expires_at: lastDay("Expires at the end of", { hint: "Empty: as the policy says." }),
-    max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
-    max_activations: number("Devices", { hint: "Empty: as the policy says." }),
+    starts_at: firstDay("Starts on", { hint: "Leave empty to start at once." }),
+    expires_at: lastDay("Expires at the end of", { hint: "Leave empty to follow the policy." }),
+    max_floating_users: number("Floating seats", { hint: "Leave empty to follow the policy." }),
+    max_activations: number("Devices", { hint: "Leave empty to follow the policy." }),
     license_key: text("Key, if the license has one already", {
-      hint: "8 to 255 letters, digits and signs without spaces. Empty: a new key is made."
+      hint: "8 to 255 letters, digits and signs without spaces. Leave empty for a new key."
     }),
     ...(sendsMail ? { send_key: flag("Mail the key to the customer") } : {}),
     metadata: metadata()

@@ -40,7 +40,7 @@ export const Transitions = ({ license }: Props) => {
           key="suspend"
           label="Suspend"
           title={`Suspend ${licenseTitle(license)}`}
-          effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
+          effect="The license stops working at once, and floating seats end, except borrowed ones. Devices stay, and it can be reinstated."
           danger
           preview={() => <Consequences id={id} change={{ action: "suspend" }} />}
           run={() => unlessDone(id, isSuspended, "suspendLicense")}
@@ -212,12 +212,13 @@ const transfer: FieldsOf<Transfer> = {
 
 /** The new key is no part of the service's preview. */
 const TransferPreview = ({ asked, license }: Props & { readonly asked: Transfer }) => {
-  const { rotate_key: replacesKey = false, ...parameters } = asked
+  const { release_borrowed: _, rotate_key: replacesKey = false, ...needed } = asked
+  const { rotate_key: __, ...parameters } = asked
+  // The service previews a transfer only once it has a new owner or frees devices.
+  const isWhole = Object.values(needed).some((value) => value !== false)
   return (
     <>
-      {Object.keys(parameters).length > 0 && (
-        <Consequences id={license.id} change={{ action: "transfer", parameters }} />
-      )}
+      {isWhole && <Consequences id={license.id} change={{ action: "transfer", parameters }} />}
       {replacesKey && <KeyReplaced license={license} />}
     </>
   )

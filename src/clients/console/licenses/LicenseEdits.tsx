@@ -45,9 +45,9 @@ type Limits = NonNullable<Change["parameters"]>
 
 const limits: ChangeFieldsOf<Update> = {
   max_floating_users: number("Floating seats"),
-  max_activations: number("Devices", { hint: "0 is no limit." }),
-  max_container_instances: number("Container instances", { hint: "0 is no limit." }),
-  max_transfers: number("Transfers", { hint: "0 is no limit." }),
+  max_activations: number("Devices", { hint: "0 means unlimited." }),
+  max_container_instances: number("Container instances", { hint: "0 means unlimited." }),
+  max_transfers: number("Transfers", { hint: "0 means unlimited." }),
   offline_grace_days: number("Days offline"),
   self_deactivations_per_month: number("Devices removed in 30 days", { hint: "By the customer. 0 is none." })
 }

@@ -61,7 +61,7 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   const sendUnlessChanged = (values: Values, edit: Edited): Promise<void> =>
     edit.reread().then((exit) => {
       if (Exit.isFailure(exit)) return fail(tell(exit.cause))
-      const found = conflicts(fields, values, shown.current, exit.value as Values)
+      const found = conflicts(fields, values, shown.current, exit.value as Values, props.send)
       shown.current = exit.value as Values
       if (Object.keys(found).length > 0) return setFaults(found)
       return run(values as P, exit.value).then((sent) => {
@@ -185,13 +185,13 @@ const changedIn = (fields: Entries, form: FormData, shown: Values): Values =>
   )
 
 /** The fields that the reader and somebody else changed. */
-const conflicts = (fields: Entries, values: Values, shown: Values, current: Values): Faults =>
+const conflicts = (fields: Entries, values: Values, shown: Values, current: Values, send: string): Faults =>
   Object.fromEntries(
     fields
       .filter(([name]) => name in values && JSON.stringify(shown[name]) !== JSON.stringify(current[name]))
       .map(([name, field]) => {
         const now = textsOf(field, current[name]).join(", ") || "empty"
-        return [name, `Somebody else changed this meanwhile: it is now ${now}. Send again to replace that.`]
+        return [name, `Somebody else changed this meanwhile: it is now ${now}. “${send}” again replaces that.`]
       })
   )
 

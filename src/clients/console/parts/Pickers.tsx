@@ -38,7 +38,7 @@ const faultOf = (noun: string, id: string | undefined) => {
 
 const picker = (label: string, source: Source): Field<string> => ({
   label,
-  hint: `Type to search, then choose. Empty: no ${source.noun}.`,
+  hint: "Type to search. Leave empty for none.",
   control: { kind: "own", show: (props) => <Picker {...props} source={source} /> },
   read: textOf,
   write: (id) => [id],

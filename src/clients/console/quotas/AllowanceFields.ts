@@ -19,12 +19,12 @@ const anchors = [
 ] as const
 
 export const allowance = {
-  max_consumptions: number("Quota", { hint: "Empty is no limit." }),
-  reset_period: choice("Begins anew", periods, { hint: "Empty: never." }),
-  reset_anchor: choice("Its periods begin", anchors, { hint: "Empty: when the license starts." }),
-  rollover_max: number("Carried over at most", { hint: "Of what a period leaves unused. Empty is nothing." }),
+  max_consumptions: number("Quota", { hint: "Leave empty for no limit." }),
+  reset_period: choice("Begins anew", periods, { hint: "Leave empty for never." }),
+  reset_anchor: choice("Its periods begin", anchors, { hint: "Leave empty for the start of the license." }),
+  rollover_max: number("Carried over at most", { hint: "Of what a period leaves unused. Leave empty for nothing." }),
   overage_max: integer("Overage", {
-    hint: "What may be used beyond quota and extra credits. Empty is nothing, −1 is no limit."
+    hint: "What may be used beyond quota and extra credits. Leave empty for nothing; −1 means unlimited."
   })
 }
 

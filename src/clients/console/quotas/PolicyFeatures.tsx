@@ -23,7 +23,7 @@ type Included = Payload<"setPolicyFeature"> & { readonly feature_id: string }
 const includedFields: FieldsOf<Omit<Included, "feature_id">> = {
   enabled: flag("The feature is on"),
   ...allowance,
-  expires_after_days: number("Days until it expires", { hint: "Empty: it does not expire by itself." }),
+  expires_after_days: number("Days until it expires", { hint: "Leave empty if it does not expire." }),
   expires_with_license: flag("It ends with the license, and follows its renewals")
 }
 
@@ -31,15 +31,11 @@ export const PolicyFeatures = ({ policy }: Props) => {
   const may = useMay()
   const included = useAsk("listPolicyFeatures", { params: { id: policy.id }, query: { limit: 200 } })
   return (
-    <Section
-      id="features"
-      title="Features that its licenses get"
-      actions={may("product:write") && <Include policy={policy} />}
-    >
+    <Section id="features" title="Included features" actions={may("product:write") && <Include policy={policy} />}>
       <Loaded of={included}>
         {({ items }) => (
           <Table
-            caption="Features that its licenses get"
+            caption="Included features"
             rows={items}
             keyOf={({ feature_id }) => feature_id}
             empty="No feature comes with this policy."

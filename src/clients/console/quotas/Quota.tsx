@@ -71,7 +71,8 @@ const Period = ({ feature }: Props) => {
     extra_credits > 0 && `${countOf(extra_credits)} extra credits left`,
     overage > 0 && (
       <span className="status soon">
-        {countOf(overage)} over the quota{overage_max === -1 ? "" : ` of ${countOf(overage_max ?? 0)} allowed`}
+        {countOf(overage)}
+        {overage_max === -1 ? "" : ` of ${countOf(overage_max ?? 0)}`} overage used
       </span>
     ),
     overage === 0 &&

@@ -108,8 +108,8 @@ const policyFields: FieldsOf<NewPolicy> = {
   license_type: choice("Type of its licenses", choicesOf(LicenseType.literals), {
     required: true
   }),
-  max_activations: number("Devices", { hint: "0 is no limit." }),
-  duration_days: number("Days of a license’s term", { hint: "Empty: each license is given its expiry." })
+  max_activations: number("Devices", { hint: "0 means unlimited." }),
+  duration_days: number("Days of a license’s term", { hint: "Leave empty to give each license its own expiry." })
 }
 
 const CreatePolicy = ({ product }: InProduct) => (

@@ -44,8 +44,8 @@ const Screen = ({ version }: { readonly version: ProductVersion }) => {
         ]}
       />
       <p>
-        Licenses whose updates, or whose term, last until its release or longer may use this version. A release is a
-        fact: to correct it, delete the version and record it again.
+        Licenses may use this version if their updates, or else their term, last until its release. To correct a
+        version, delete it and record it again.
       </p>
       <Metadata of={metadata} />
     </>

@@ -3,6 +3,7 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import type { ProductVersion } from "../../../vendor/versions/ProductVersion.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, instant, text } from "../parts/Fields.tsx"
+import { Menu } from "../parts/Menu.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { RecordName } from "../parts/Names.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
@@ -18,7 +19,9 @@ type Creation = Payload<"createProductVersion">
 
 const fields: FieldsOf<Creation> = {
   version: text("Version", { required: true, hint: "Exactly as the application tells it, for example 2.4.1." }),
-  released_at: instant("Released at", { hint: "Empty: now. Licenses whose updates ended before do not get it." }),
+  released_at: instant("Released at", {
+    hint: "Leave empty for now. Licenses whose updates ended before do not get it."
+  }),
   metadata: metadata()
 }
 
@@ -37,7 +40,12 @@ const columns = (mayChange: boolean): ReadonlyArray<Column<ProductVersion>> => [
     title: "Actions",
     quiet: true,
     number: true,
-    show: (version) => mayChange && <DeleteVersion version={version} />
+    show: (version) =>
+      mayChange && (
+        <Menu quiet label={`Actions for ${version.version}`}>
+          <DeleteVersion version={version} />
+        </Menu>
+      )
   }
 ]
 

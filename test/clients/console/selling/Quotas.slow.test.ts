@@ -65,7 +65,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await Effect.runPromise(consume(50, "second"))
           await person.page.reload()
           await person.sees("100 of 100 · 0 left")
-          await person.sees("15 over the quota of 50 allowed")
+          await person.sees("15 of 50 overage used")
           await person.isFaultless()
           await person.opens(`/reports/ledger?license_id=${license.id}`, "Ledger")
           await person.sees("+25 extra credits")

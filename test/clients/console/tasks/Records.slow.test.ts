@@ -41,7 +41,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await define(name, type)
       await person.isDone()
     }
-    await define("Tier", "One of some options")
+    await define("Tier", "Choice")
     assert.deepStrictEqual(await faultsOf(person), ["Give at least one option."])
     assert.deepStrictEqual(await person.violations(), [])
     await person.fill("Options", "gold\nsilver")
@@ -137,7 +137,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     await person.fill("Region", "south")
     await person.press("Enter")
     assert.deepStrictEqual(await faultsOf(person), [
-      "Somebody else changed this meanwhile: it is now north. Send again to replace that."
+      "Somebody else changed this meanwhile: it is now north. “Save” again replaces that."
     ])
     await person.press("Enter")
     await person.isDone()
