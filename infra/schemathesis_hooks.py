@@ -31,8 +31,8 @@ RULES = {
     "startTrial": ["binding", "send_key"],
     "createLicenseBatch": ["licenses"],
     "rotateLicenseKey": ["send_key"],
-    "assignLicenseFeature": QUOTA,
-    "setPolicyFeature": QUOTA,
+    "assignLicenseFeature": ["", *QUOTA],
+    "setPolicyFeature": ["", *QUOTA],
     # At most 1,000 buckets.
     "getOverview": [*PERIOD, "bucket"],
     # Networks have no host bits; the scope admin cannot be limited to products.
