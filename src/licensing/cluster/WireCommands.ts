@@ -1,4 +1,5 @@
 /** Commands on their way between nodes: which may be handed over, and how the owner makes a command of what it receives. */
+import { Exit } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { sha256Hex } from "../../platform/signing/Digest.ts"
@@ -41,10 +42,25 @@ export const toWire = (
   span
 ]
 
-/** The command to decide again, after the owner may have executed it. */
+/** The operations that change nothing, or only times: their second decision holds like a first one. */
+const reading: ReadonlySet<string> = new Set([validate.name, check.name])
+
+const mayBeExecuted = refuse(
+  "NOT_READY",
+  "Another node may have carried out the request, and its answer was lost: send the request again."
+)
+
+/**
+ * The command to decide again, after the owner may have executed it. If it did, and another change was made after it, such as a
+ * suspension, the second decision can be a refusal, which would tell the client that nothing was changed.
+ */
 export const repeated = (command: PendingCommand): PendingCommand => ({
   ...command,
-  command: { ...(command.command as object), isRepeated: true }
+  command: { ...(command.command as object), isRepeated: true },
+  resume: (result) => {
+    const isUnknown = Exit.isFailure(result) && !Exit.hasDies(result) && !reading.has(command.rule.name)
+    command.resume(isUnknown ? Exit.fail(mayBeExecuted) : result)
+  }
 })
 
 type Received = Pick<PendingCommand, "rule" | "command" | "origin">

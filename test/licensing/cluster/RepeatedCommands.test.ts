@@ -1,6 +1,11 @@
 /** A command that is decided for the second time, because its owner may have executed it, gets the response of the first time. */
 import { assert, describe, it } from "@effect/vitest"
-import { activate, deactivate } from "../../../src/licensing/rules/Activation.ts"
+import { Exit, Option } from "effect"
+import { type Refusal, refuse } from "../../../src/contract/api/Failure.ts"
+import { repeated } from "../../../src/licensing/cluster/WireCommands.ts"
+import type { PendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
+import { activate, check, deactivate } from "../../../src/licensing/rules/Activation.ts"
+import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { checkin, checkout } from "../../../src/licensing/rules/Floating.ts"
 import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import { allowed, refusedWith } from "../../support/rules/LicenseRules.ts"
@@ -58,5 +63,16 @@ describe("A repeated command", () => {
     assert.deepStrictEqual([second.changes, second.reply], [{}, first.reply])
     refusedWith("LEASE_NOT_ACTIVE", first.after, checkin, request)
     refusedWith("LEASE_NOT_ACTIVE", first.after, checkin, { ...request, isRepeated: true }, noon + minute)
+  })
+
+  it("that changes something is never refused, because its first execution may have been before what refuses it", () => {
+    const refused = Exit.fail(refuse("LICENSE_SUSPENDED", "The license is suspended."))
+    const answerOf = (rule: typeof consume | typeof check) => {
+      let answer: Exit.Exit<unknown, Refusal> | undefined
+      const waiting = { rule, command: {}, resume: (result) => void (answer = result) } as Partial<PendingCommand>
+      repeated(waiting as PendingCommand).resume(refused)
+      return Exit.findErrorOption(answer!).pipe(Option.getOrThrow).code
+    }
+    assert.deepStrictEqual([answerOf(consume), answerOf(check)], ["NOT_READY", "LICENSE_SUSPENDED"])
   })
 })
