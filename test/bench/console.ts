@@ -7,11 +7,12 @@
  * A list has 100 rows a page, so the 500 are five of its pages in one response. An interaction lasts until its frame is drawn (Event
  * Timing, in steps of 8 ms). --assert exits with 1 if a shift exceeds 0.05 or an interaction 100 ms.
  */
-import { execFileSync } from "node:child_process"
+import assert from "node:assert/strict"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { chromium, type Page } from "playwright-core"
+import { wholeChromium } from "../support/processes/Chromium.ts"
 import { table } from "./load/Report.ts"
 import { say, startOn } from "./load/Service.ts"
 import { folder, startPostgres } from "./load/Sides.ts"
@@ -192,22 +193,11 @@ const interactions = async (page: Page, home: string) => {
   return rows
 }
 
-const names = ["chromium", "chromium-browser", "google-chrome"]
-const executableOf = () => {
-  for (const name of names) {
-    try {
-      return execFileSync("which", [name]).toString().trim()
-    } catch {
-      // The next one.
-    }
-  }
-  throw new Error(`This machine has none of ${names.join(", ")}`)
-}
-
 const browser = Effect.acquireRelease(
-  Effect.promise(() =>
-    chromium.launch({ executablePath: executableOf(), args: ["--no-sandbox", "--disable-dev-shm-usage"] })
-  ),
+  Effect.promise(async () => {
+    const executablePath = (await wholeChromium()) ?? assert.fail("This machine has no Chromium")
+    return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] })
+  }),
   (browser) => Effect.promise(() => browser.close())
 )
 

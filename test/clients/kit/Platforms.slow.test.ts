@@ -2,7 +2,7 @@
  * The application kit on Deno and in headless Chromium, as a bundle: all published vectors, and a life with a running service. A
  * machine without Chromium skips its test and reports that.
  */
-import { execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,6 +10,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../../support/http/IssuedLicenses.ts"
 import { startServer, TestServer } from "../../support/http/TestServer.ts"
+import { wholeChromium } from "../../support/processes/Chromium.ts"
 import { tools } from "../../support/processes/Tools.ts"
 import { type ScenarioInput, scenario, wantedWords } from "./Scenario.ts"
 import type { TrialResult } from "./Trial.ts"
@@ -17,7 +18,6 @@ import { hostTrial } from "./TrialHost.ts"
 import { vectors, wantedVerdicts } from "./Vectors.ts"
 
 const minutes = 3 * 60_000
-const chromiums = ["chromium", "chromium-browser", "google-chrome"]
 
 const scenarioAt = Effect.fnUntraced(function* (fingerprint: string, at?: string) {
   const { baseUrl: own, client } = yield* TestServer
@@ -84,16 +84,6 @@ const assertRight = ({ verdicts, words }: TrialResult, more: ReadonlyArray<strin
   assert.deepStrictEqual(words, [...wantedWords, ...more])
 }
 
-const findChromium = Effect.promise(async () => {
-  for (const name of chromiums) {
-    const isThere = await new Promise((resolve) =>
-      execFile(name, ["--version"], (failure) => resolve(failure === null))
-    )
-    if (isThere) return name
-  }
-  return undefined
-})
-
 layer(TestServer.layer, { timeout: minutes })("The application kit", (it) => {
   it.effect("lives with a running service on Node", () =>
     Effect.gen(function* () {
@@ -130,7 +120,7 @@ layer(TestServer.layer, { timeout: minutes })("The application kit", (it) => {
     "gives every vector its verdict and lives with a running service in Chromium",
     ({ skip }) =>
       Effect.gen(function* () {
-        const chromium = yield* findChromium
+        const chromium = yield* Effect.promise(wholeChromium)
         if (chromium === undefined) return skip("this machine lacks chromium")
         const host = yield* hostTrial((page) =>
           // The page has another origin than the service.

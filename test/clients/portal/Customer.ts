@@ -8,6 +8,7 @@ import { PortalFolder } from "../../../src/edge/documents/publishing/PortalPageH
 import { mailSettingsOf, makeMailServer, Receiver } from "../../support/http/MailServer.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { layerService } from "../../support/http/Webhooks.ts"
+import { wholeChromium } from "../../support/processes/Chromium.ts"
 import { freePort } from "../../support/processes/FreePort.ts"
 import { Browser, Person } from "../console/browser/Browser.ts"
 import { portalBuild } from "../console/browser/BuiltConsole.ts"
@@ -47,11 +48,11 @@ export const withCustomer = Effect.fnUntraced(function* (
   locale = "en-GB",
   film?: string
 ) {
-  const { chromium, executablePath } = yield* Browser
+  const { chromium } = yield* Browser
   const { baseUrl } = yield* TestServer
-  if (chromium === undefined || executablePath === undefined) return skip("this machine lacks chromium")
+  const browser = film === undefined ? chromium : yield* Effect.promise(() => withFilm(film))
+  if (browser === undefined) return skip("this machine lacks chromium")
   yield* Effect.promise(async () => {
-    const browser = film === undefined ? chromium : await withFilm(film, executablePath)
     const context = await browser.newContext({
       locale,
       timezoneId: "Europe/Berlin",
@@ -68,16 +69,12 @@ export const withCustomer = Effect.fnUntraced(function* (
 })
 
 /** A browser of its own, whose camera shows a film. */
-const withFilm = (film: string, executablePath: string) =>
-  launcher.launch({
-    executablePath,
-    args: [
-      "--no-sandbox",
-      "--disable-dev-shm-usage",
-      "--use-fake-device-for-media-stream",
-      `--use-file-for-fake-video-capture=${film}`
-    ]
-  })
+const withFilm = async (film: string) => {
+  const executablePath = await wholeChromium()
+  if (executablePath === undefined) return undefined
+  const camera = ["--use-fake-device-for-media-stream", `--use-file-for-fake-video-capture=${film}`]
+  return launcher.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", ...camera] })
+}
 
 /** A film in which the camera sees a text as a QR code: YUV4MPEG2 with one frame, repeated. */
 export const cameraOf = (text: string): Buffer => {

@@ -1,23 +1,11 @@
 /** A headless Chromium, driven over its debugging protocol on two pipes. */
-import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { Context, Effect, Layer } from "effect"
-
-const chromiums = ["chromium", "chromium-browser", "google-chrome"]
-
-/** The name of the program; undefined if this machine has none. */
-const findChromium = Effect.promise(async () => {
-  for (const name of chromiums) {
-    const isThere = await new Promise((resolve) =>
-      execFile(name, ["--version"], (failure) => resolve(failure === null))
-    )
-    if (isThere) return name
-  }
-  return undefined
-})
+import { wholeChromium } from "./Chromium.ts"
 
 type Json = { readonly [name: string]: unknown }
 interface Message {
@@ -81,7 +69,7 @@ export class Reader extends Context.Service<Reader, { readonly page: Page | unde
   static readonly layer = Layer.effect(
     Reader,
     Effect.gen(function* () {
-      const chromium = yield* findChromium
+      const chromium = yield* Effect.promise(wholeChromium)
       return { page: chromium === undefined ? undefined : yield* openPage(chromium) }
     })
   )

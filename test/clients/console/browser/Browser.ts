@@ -1,34 +1,25 @@
 /** Headless Chromium with the console of the test's server, and a person who uses it and whose interactions are counted. */
-import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { type Browser as Chromium, chromium, type Page } from "playwright-core"
 import { TestServer } from "../../../support/http/TestServer.ts"
+import { headlessChromium } from "../../../support/processes/Chromium.ts"
 import { builtConsole } from "./BuiltConsole.ts"
-
-const names = ["chromium", "chromium-browser", "google-chrome"]
-
-const pathOf = (name: string) =>
-  new Promise<string | undefined>((resolve) =>
-    execFile("which", [name], (failure, out) => resolve(failure === null ? out.trim() : undefined))
-  )
 
 interface Started {
   /** Undefined if the machine has no Chromium. */
   readonly chromium: Chromium | undefined
-  readonly executablePath: string | undefined
   /** Idle pages. A page's process costs more than most tests, so tests hand theirs on. */
   readonly free: Array<Page>
 }
 
 const start = async (): Promise<Started> => {
-  const paths = await Promise.all(names.map(pathOf))
-  const executablePath = paths.find((path) => path !== undefined)
-  if (executablePath === undefined) return { chromium: undefined, executablePath, free: [] }
+  const executablePath = await headlessChromium()
+  if (executablePath === undefined) return { chromium: undefined, free: [] }
   const args = ["--no-sandbox", "--disable-dev-shm-usage"]
-  return { chromium: await chromium.launch({ executablePath, args }), executablePath, free: [] }
+  return { chromium: await chromium.launch({ executablePath, args }), free: [] }
 }
 
 /** The browser of this process, which ends with it: the next test files use it, too. */
