@@ -69,7 +69,10 @@ describe("A repeated command", () => {
     const refused = Exit.fail(refuse("LICENSE_SUSPENDED", "The license is suspended."))
     const answerOf = (rule: typeof consume | typeof check) => {
       let answer: Exit.Exit<unknown, Refusal> | undefined
-      const waiting = { rule, command: {}, resume: (result) => void (answer = result) } as Partial<PendingCommand>
+      const resume: PendingCommand["resume"] = (result) => {
+        answer = result
+      }
+      const waiting: Partial<PendingCommand> = { rule: rule as unknown as PendingCommand["rule"], command: {}, resume }
       repeated(waiting as PendingCommand).resume(refused)
       return Exit.findErrorOption(answer!).pipe(Option.getOrThrow).code
     }
