@@ -4,21 +4,37 @@ import { RandomSource } from "../simulation/requests/RandomSource.ts"
 import { poll } from "../support/rules/Poll.ts"
 import { readSequences } from "./checks/Rows.ts"
 import { type Installation, makeInstallation } from "./installation/Installation.ts"
+import { diskFaults } from "./kinds/Disk.ts"
 import type { Fault } from "./kinds/Fault.ts"
 import { linkFaults } from "./kinds/Links.ts"
 import { operatorFaults } from "./kinds/Operators.ts"
 import { processFaults } from "./kinds/Processes.ts"
+import { standbyFaults } from "./kinds/Standby.ts"
+import { workFaults } from "./kinds/Work.ts"
 import { makeCatalog } from "./load/Catalog.ts"
 import { type RoundResult, runRound } from "./Rounds.ts"
 
-const allFaults: ReadonlyArray<Fault> = [...processFaults, ...linkFaults, ...operatorFaults]
+const allFaults: ReadonlyArray<Fault> = [
+  ...processFaults,
+  ...linkFaults,
+  ...operatorFaults,
+  ...workFaults,
+  ...standbyFaults,
+  ...diskFaults
+]
+
+/** The faults that this machine cannot make, each with the reason. */
+export const skippedFaults: ReadonlyArray<string> = allFaults.flatMap(({ name, unavailable }) => {
+  const reason = unavailable?.()
+  return reason === undefined ? [] : [`${name}: ${reason}`]
+})
 
 /** The faults for so many nodes; of these, the named ones, or all with a text in their names. */
 const faultsFor = (nodes: number, only: string | ReadonlyArray<string> = ""): ReadonlyArray<Fault> => {
   const named = allFaults.filter(({ name }) => (typeof only === "string" ? name === only : only.includes(name)))
   const found =
     named.length > 0 || typeof only !== "string" ? named : allFaults.filter(({ name }) => name.includes(only))
-  return found.filter(({ nodesMin = 1 }) => nodesMin <= nodes)
+  return found.filter(({ nodesMin = 1, unavailable }) => nodesMin <= nodes && unavailable?.() === undefined)
 }
 
 interface Options {

@@ -38,10 +38,10 @@ export const runRound = Effect.fnUntraced(function* (
   fault: Fault,
   seed: number
 ) {
-  const { nodes, postgres, token } = installation
+  const { nodes, token } = installation
   const random = new RandomSource(seed)
   const round = `s${seed}`
-  const from = yield* readSequences(postgres)
+  const from = yield* readSequences(installation.postgres)
   const sold = yield* sell(installation, catalog, round, licenses)
   const calls: Array<Call> = []
   const violations: Array<string> = []
@@ -72,7 +72,7 @@ export const runRound = Effect.fnUntraced(function* (
   isOver = true
   yield* Fiber.join(load).pipe(Effect.timeoutOption(stopMillisMax))
   yield* Fiber.interrupt(load)
-  violations.push(...violationsOf(calls, yield* readRows(postgres, round, from)))
+  violations.push(...violationsOf(calls, yield* readRows(installation.postgres, round, from)))
   const answered = calls.flatMap(({ attempts }) => attempts.filter(({ status }) => status > 0))
   return {
     fault: fault.name,

@@ -13,7 +13,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Option, References } from "effect"
 import { Command, Flag } from "effect/cli"
-import { runRounds } from "./Faults.ts"
+import { runRounds, skippedFaults } from "./Faults.ts"
 import { tableOf } from "./Report.ts"
 import type { RoundResult } from "./Rounds.ts"
 
@@ -52,6 +52,7 @@ const run = Effect.fnUntraced(
     })
     const violations = yield* runRounds({ nodes, rounds, seed, only: Option.getOrUndefined(only) }, told)
     yield* Console.log(tableOf(results))
+    for (const skipped of skippedFaults) yield* Console.log(`Skipped: ${skipped}`)
     for (const violation of violations) yield* Console.log(violation)
     if (violations.length > 0) yield* Effect.sync(() => (process.exitCode = 1))
   },

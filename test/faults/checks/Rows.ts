@@ -100,7 +100,8 @@ const snapshot = `WITH mine AS (SELECT id FROM licenses WHERE metadata ->> 'roun
     'highest', jsonb_build_object('events', (SELECT coalesce(max(sequence), 0) FROM events),
       'ledger', (SELECT coalesce(max(sequence), 0) FROM usage_ledger)))::text`
 
-const query = Effect.fnUntraced(
+/** The only value of a query's only row, which is JSON. */
+export const query = Effect.fnUntraced(
   function* ({ url }: PostgresServer, sql: string, values: ReadonlyArray<unknown>) {
     const connection = yield* openConnection(url)
     const [[text]] = (yield* connection.queryValues(sql, values)) as [[string]]

@@ -8,11 +8,14 @@ import { prepare } from "../../../src/platform/postgres/embedded/DatabaseFolder.
 import { serverFolder } from "../../support/database/DatabaseServer.ts"
 import { makeCaller } from "../load/Caller.ts"
 import { makeLink } from "./Link.ts"
-import { makePostgresServer } from "./PostgresServer.ts"
+import { makePostgresServer, type PostgresServer } from "./PostgresServer.ts"
 import { makeReceiver } from "./Receiver.ts"
 import { makeServiceNode, type ServiceNode } from "./ServiceNode.ts"
 
-export type Installation = Effect.Success<ReturnType<typeof makeInstallation>>
+export type Installation = Omit<Effect.Success<ReturnType<typeof makeInstallation>>, "postgres"> & {
+  /** The primary: another one after a failover. */
+  postgres: PostgresServer
+}
 
 const baseSettings = (databasePort: number, password: string, token: string) => ({
   LICENSING_DATABASE_URL: `postgres://postgres:${password}@127.0.0.1:${databasePort}/postgres`,
@@ -50,7 +53,7 @@ export const makeInstallation = Effect.fnUntraced(
     for (const { untilReady } of nodes) yield* untilReady
     const receivers = { honest: yield* makeReceiver, lying: yield* makeReceiver }
     const manage = makeCaller(nodes, token)
-    return { directory, folder, postgres, nodes, token, receivers, manage }
+    return { scope: yield* Effect.scope, folder, postgres, nodes, token, receivers, manage }
   },
   Effect.provide(Layer.merge(NodeFileSystem.layer, SecureRandom.layerWebCrypto))
 )

@@ -19,9 +19,12 @@ export interface Link {
   readonly open: Effect.Effect<void>
   /** Ends all connections and accepts new ones: what was held is lost. */
   readonly reset: Effect.Effect<void>
+  /** Ends all connections; new ones lead to another port. */
+  readonly lead: (target: number) => Effect.Effect<void>
 }
 
 interface State {
+  target: number
   isCut: boolean
   delayMillis: number
   readonly stalled: Set<Direction>
@@ -31,14 +34,12 @@ interface State {
 }
 
 export const makeLink = Effect.fnUntraced(function* (target: number) {
-  const state: State = { isCut: false, delayMillis: 0, stalled: new Set(), held: [], sockets: new Set() }
+  const state: State = { target, isCut: false, delayMillis: 0, stalled: new Set(), held: [], sockets: new Set() }
   const port = yield* freePort
   yield* Effect.acquireRelease(
     Effect.callback<Server>((resume) => {
-      const made = createServer({ noDelay: true }, (near) => accept(state, near, target)).listen(
-        port,
-        "127.0.0.1",
-        () => resume(Effect.succeed(made))
+      const made = createServer({ noDelay: true }, (near) => accept(state, near)).listen(port, "127.0.0.1", () =>
+        resume(Effect.succeed(made))
       )
     }),
     (server) =>
@@ -70,7 +71,12 @@ export const makeLink = Effect.fnUntraced(function* (target: number) {
     reset: Effect.sync(() => {
       reopen(state)
       endAll(state)
-    })
+    }),
+    lead: (target) =>
+      Effect.sync(() => {
+        state.target = target
+        endAll(state)
+      })
   } satisfies Link as Link
 })
 
@@ -85,9 +91,9 @@ const endAll = (state: State) => {
   for (const socket of state.sockets) socket.destroy()
 }
 
-const accept = (state: State, near: Socket, target: number) => {
+const accept = (state: State, near: Socket) => {
   if (state.isCut) return near.destroy()
-  const far = connect({ port: target, host: "127.0.0.1", noDelay: true })
+  const far = connect({ port: state.target, host: "127.0.0.1", noDelay: true })
   forward(state, near, far, "requests")
   forward(state, far, near, "responses")
 }

@@ -11,8 +11,12 @@ export interface PostgresServer {
   /** The superuser's address, without any link between. */
   readonly url: Redacted.Redacted<string>
   readonly password: string
+  /** Its folder. */
+  readonly cluster: string
   /** The server's process, or all its processes. */
   readonly signal: (name: NodeJS.Signals, whom: "server" | "all" | "one connection") => Effect.Effect<void>
+  /** Waits until its process has ended. */
+  readonly ended: Effect.Effect<void>
   /** Starts it, unless it runs, and waits until it accepts connections. */
   readonly start: Effect.Effect<void>
 }
@@ -60,10 +64,19 @@ export const makePostgresServer = Effect.fnUntraced(function* (
     for (const one of [pid, ...(whom === "all" ? children : [])]) yield* sendSignal(one, name)
     if (name === "SIGKILL") yield* processEnd(pid)
   })
+  const ended = Effect.suspend(() => Effect.asVoid(processEnd(pid)))
   yield* Effect.acquireRelease(start, () =>
     Effect.andThen(signal("SIGCONT", "all"), Effect.andThen(signal("SIGQUIT", "server"), processEnd(pid)))
   )
-  return { port, url, password: folder.password, signal, start } satisfies PostgresServer as PostgresServer
+  return {
+    port,
+    url,
+    password: folder.password,
+    cluster,
+    signal,
+    ended,
+    start
+  } satisfies PostgresServer as PostgresServer
 })
 
 /** In the order of their start. */

@@ -18,6 +18,10 @@ export interface ServiceNode {
   readonly peers: Link
   /** Starts it, unless it runs. `further` settings hold for this life only. */
   readonly start: (further?: Readonly<Record<string, string>>) => Effect.Effect<void>
+  /** Changes settings for the next start, and all after it. */
+  readonly configure: (changed: Readonly<Record<string, string>>) => Effect.Effect<void>
+  /** Runs a command of the program with the node's settings; returns its exit code. An interruption kills it. */
+  readonly command: (args: ReadonlyArray<string>) => Effect.Effect<number | null>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
   /** Waits until the process has ended. */
   readonly ended: Effect.Effect<void>
@@ -42,7 +46,8 @@ export const makeServiceNode = Effect.fnUntraced(function* (
   const main = yield* program
   const [port, listen] = [yield* freePort, yield* freePort]
   const peers = yield* makeLink(listen)
-  const own = {
+  let own: Readonly<Record<string, string>> = {
+    ...settings,
     LICENSING_PORT: String(port),
     ...("LICENSING_CLUSTER" in settings && {
       LICENSING_CLUSTER_LISTEN: `127.0.0.1:${listen}`,
@@ -56,15 +61,28 @@ export const makeServiceNode = Effect.fnUntraced(function* (
   )
   let child: ChildProcess | undefined
   const hasEnded = () => child === undefined || child.exitCode !== null || child.signalCode !== null
+  const run = (args: ReadonlyArray<string>, further: Readonly<Record<string, string>>) => {
+    const output = openSync(log, "a")
+    const started = spawn(process.execPath, [main, ...args], {
+      env: { ...environment, ...own, ...further },
+      stdio: ["ignore", output, output]
+    })
+    closeSync(output)
+    return started
+  }
   const start: ServiceNode["start"] = (further = {}) =>
     Effect.sync(() => {
-      if (!hasEnded()) return
-      const output = openSync(log, "a")
-      child = spawn(process.execPath, [main, "serve"], {
-        env: { ...environment, ...settings, ...own, ...further },
-        stdio: ["ignore", output, output]
-      })
-      closeSync(output)
+      if (hasEnded()) child = run(["serve"], further)
+    })
+  const configure: ServiceNode["configure"] = (changed) =>
+    Effect.sync(() => {
+      own = { ...own, ...changed }
+    })
+  const command: ServiceNode["command"] = (args) =>
+    Effect.callback((resume) => {
+      const started = run(args, {})
+      started.on("exit", (code) => resume(Effect.succeed(code)))
+      return Effect.sync(() => started.kill("SIGKILL"))
     })
   const ended = Effect.callback<void>((resume) => {
     if (hasEnded()) return resume(Effect.void)
@@ -83,6 +101,8 @@ export const makeServiceNode = Effect.fnUntraced(function* (
     database,
     peers,
     start,
+    configure,
+    command,
     signal,
     ended,
     isReady,

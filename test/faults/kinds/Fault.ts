@@ -17,6 +17,8 @@ export interface Fault {
   readonly name: string
   /** It needs so many nodes. */
   readonly nodesMin?: number
+  /** Why it cannot be made on this machine, if so. */
+  readonly unavailable?: () => string | undefined
   /** How long it lasts between begin and end, in milliseconds. */
   readonly lasts: readonly [min: number, max: number]
   /** Begins it and returns its end, which tells what the fault's own work left wrong. */

@@ -11,7 +11,7 @@ const urlOf = ({ password }: DatabaseFolder, at: string) =>
   Redacted.make(`postgres://postgres:${password}@${at}/postgres`)
 
 /** Polls until a query's first value is true. */
-const until = (url: Redacted.Redacted<string>, query: string) =>
+export const until = (url: Redacted.Redacted<string>, query: string) =>
   Effect.scoped(Effect.flatMap(openConnection(url), (connection) => connection.queryValues(query))).pipe(
     Effect.flatMap(([row]) => (row?.[0] === true ? Effect.void : Effect.fail("not yet"))),
     Effect.retry(Schedule.spaced("50 millis")),
@@ -48,12 +48,15 @@ const startServer = Effect.fnUntraced(function* (
 })
 
 /** A copy of the primary's files while it runs. */
-const copyCluster = Effect.fnUntraced(function* (folder: DatabaseFolder, url: Redacted.Redacted<string>) {
+export const copyCluster = Effect.fnUntraced(function* (
+  folder: DatabaseFolder,
+  { cluster: original, url }: { readonly cluster: string; readonly url: Redacted.Redacted<string> }
+) {
   const files = yield* FileSystem.FileSystem
-  const cluster = `${folder.cluster}-standby`
+  const cluster = `${original}-standby`
   const primary = yield* openConnection(url)
   yield* primary.queryValues("SELECT pg_backup_start('standby', true)::text")
-  const copied = yield* run("/bin/cp", ["-a", folder.cluster, cluster])
+  const copied = yield* run("/bin/cp", ["-a", original, cluster])
   if (copied.code !== 0) return yield* Effect.die(new Error(copied.output))
   const [[label]] = (yield* primary.queryValues("SELECT labelfile FROM pg_backup_stop(false)")) as [[string]]
   for (const name of ["postmaster.pid", "postmaster.opts"]) yield* files.remove(join(cluster, name), { force: true })
@@ -73,9 +76,13 @@ export const replicateThrough = Effect.fnUntraced(function* <E, R>(
 ) {
   const folder = yield* prepare(yield* serverFolder)
   const primary = yield* startServer(folder, folder.cluster, {})
-  const standby = yield* startServer(folder, yield* copyCluster(folder, primary.url), {
-    primary_conninfo: `host=127.0.0.1 port=${yield* through(primary.port)} user=postgres password=${folder.password} application_name=standby`
-  })
+  const standby = yield* startServer(
+    folder,
+    yield* copyCluster(folder, { cluster: folder.cluster, url: primary.url }),
+    {
+      primary_conninfo: `host=127.0.0.1 port=${yield* through(primary.port)} user=postgres password=${folder.password} application_name=standby`
+    }
+  )
   yield* until(primary.url, "SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'")
   const connection = yield* openConnection(primary.url)
   yield* connection.queryValues("ALTER SYSTEM SET synchronous_standby_names = 'standby'", [], false)
