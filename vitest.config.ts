@@ -26,11 +26,10 @@ const longest = [
   "test/simulation/Simulation",
   "test/infra/packages/Service",
   "test/licensing/cluster/LicenseOwners",
+  "test/clients/console/screens/Pictures",
   "test/verifying/Verifiers",
   "test/clients/console/tasks/NextPerson",
   "test/contract/fuzz",
-  "test/clients/console/screens/Screens",
-  "test/clients/console/screens/Pictures",
   "test/clients/client/Stripe",
   "test/contract/races",
   "test/clients/portal/MailedLink"

@@ -1,77 +1,14 @@
-/** Every screen: what assistive technology finds wrong with it, light and dark, on a desk and on a phone; and how people sign in. */
+/** Screens opened in the dark or on a phone, at wrong addresses, in print, by keyboard, in two tabs; and how people sign in. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
-import { atConsole, looks, type Person, withPerson } from "../browser/Browser.ts"
-import { applyPolicies, bulkLayer } from "../browser/BulkWorker.ts"
+import { atConsole, consoleLayer, withPerson } from "../browser/Browser.ts"
 import { focused, stepTo } from "../browser/MenuSteps.ts"
-import { recordPurchase } from "../browser/Purchase.ts"
-import { nameOf, type Screen, screens } from "../browser/Screens.ts"
 
 const minutes = 10 * 60_000
 
-/** One record of each kind. */
-const prepare = Effect.gen(function* () {
-  const { client } = yield* TestServer
-  const customer = yield* client.customers.create({
-    payload: { name: "Ada Lovelace", code: "ada", email: "ada@example.com" }
-  })
-  const license = yield* issue(
-    { max_floating_users: 3, max_activations: 0 },
-    { customer_id: customer.id, customer_name: "Ada" }
-  )
-  const params = { id: license.id }
-  const { policy_id } = yield* client.licenses.get({ params })
-  const product = { id: license.product_id }
-  yield* client.products.update({ params: product, payload: { name: "Editor" } })
-  yield* client.policies.update({ params: { id: policy_id }, payload: { name: "Team" } })
-  const feature = yield* client.features.create({ params: product, payload: { name: "Renders", code: "renders" } })
-  yield* client.policies.setFeature({ params: { id: policy_id, feature_id: feature.id }, payload: {} })
-  yield* client.licenses.assignFeature({ params, payload: { feature_id: feature.id, max_consumptions: 100 } })
-  yield* license.runtime.activate({ payload: { fingerprint: "m-1", hostname: "ada-laptop", os: "Debian 13" } })
-  yield* license.runtime.checkout({ payload: { fingerprint: "m-2", hostname: "ada-desk" } })
-  yield* client["api-keys"].create({ payload: { name: "Support", scopes: ["license:read", "device:write"] } })
-  yield* client.webhooks.create({ payload: { name: "Billing", url: "https://hooks.example.com/licensing" } })
-  yield* recordPurchase({ product: license.product_id, customer: customer.id })
-  yield* license.runtime.consume({ payload: { fingerprint: "m-1", feature_code: "renders", event_id: "1", amount: 7 } })
-  yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", format: "csv" } })
-  const revoked = yield* issue()
-  yield* client.licenses.revoke({ params: { id: revoked.id } })
-  yield* applyPolicies({})
-})
-
-/** Looks at every screen in each look, and at one dialog. */
-const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>) => {
-  const found: Array<string> = []
-  const examine = (name: string) =>
-    person.inLooks(looks, async (look) => {
-      const where = `${name}, ${JSON.stringify(look)}`
-      found.push(...(await person.violations()).map((violation) => `${where}: ${violation}`))
-      const pixels = await person.overflow()
-      if (pixels > 0) found.push(`${where} is ${pixels} pixels too wide`)
-    })
-  for (const screen of all) {
-    await person.opens(...screen)
-    await examine(nameOf(screen))
-  }
-  await person.click("New webhook")
-  await examine("dialog")
-  assert.deepStrictEqual(found, [])
-}
-
-layer(bulkLayer, { timeout: minutes })("The console", (it) => {
-  it.effect(
-    "has no screen that axe finds fault with: light, dark, and on a phone",
-    ({ skip }) =>
-      Effect.gen(function* () {
-        yield* prepare
-        const all = yield* screens
-        yield* withPerson(skip, (person) => lookAtAll(person, all))
-      }),
-    minutes
-  )
-
+layer(consoleLayer, { timeout: minutes })("The console", (it) => {
   it.effect(
     "is the same when it is opened in the dark or on a phone, not only changed to that",
     ({ skip }) =>
