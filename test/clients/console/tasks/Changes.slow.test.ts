@@ -178,7 +178,7 @@ layer(layerErasing, { timeout: minutes })("At the console", (it) => {
           await person.opens(`/licenses/${id}`, `${name} L.`)
           await person.click("Open the audit", "link")
           await person.seesHeading(`Audit of ${name} L.`)
-          const row = person.page.getByRole("row", { name: /license updated/ })
+          const row = person.page.getByRole("row", { name: /License updated/ })
           assert.match((await row.textContent()) ?? "", new RegExp(`customer name: ${name} → ${name} L\\.`))
           await person.choose("Period", "Last 90 days")
           await person.page.waitForURL(/period=last_90_days/)
