@@ -70,9 +70,12 @@ export const makeServiceNode = Effect.fnUntraced(function* (
     closeSync(output)
     return started
   }
+  let settingsOfLife: Readonly<Record<string, string>> = {}
   const start: ServiceNode["start"] = (further = {}) =>
     Effect.sync(() => {
-      if (hasEnded()) child = run(["serve"], further)
+      if (!hasEnded()) return
+      settingsOfLife = further
+      child = run(["serve"], further)
     })
   const configure: ServiceNode["configure"] = (changed) =>
     Effect.sync(() => {
@@ -106,6 +109,12 @@ export const makeServiceNode = Effect.fnUntraced(function* (
     signal,
     ended,
     isReady,
-    untilReady: Effect.asVoid(poll(isReady, (ready) => ready))
+    // A node that gives up its start is started again, as a supervisor does: another program may hold its port for a while.
+    untilReady: Effect.asVoid(
+      poll(
+        Effect.suspend(() => Effect.andThen(start(settingsOfLife), isReady)),
+        (ready) => ready
+      )
+    )
   } satisfies ServiceNode as ServiceNode
 })

@@ -16,6 +16,8 @@ export interface Message {
 export interface Received {
   readonly status: number
   readonly json: Record<string, unknown>
+  /** No process listened, so the request reached nobody. */
+  readonly isUnsent?: boolean
 }
 
 const nothing: Received = { status: 0, json: {} }
@@ -38,7 +40,11 @@ export const request = ({ pool }: ServiceNode, message: Message): Effect.Effect<
       .then(({ body, statusCode }) =>
         body.json().then((json) => ({ status: statusCode, json: json as Received["json"] }))
       )
-  ).pipe(Effect.orElseSucceed(() => nothing))
+  ).pipe(
+    Effect.catch(({ cause }) =>
+      Effect.succeed({ ...nothing, isUnsent: (cause as { readonly code?: string }).code === "ECONNREFUSED" })
+    )
+  )
 
 const attemptsMax = 200
 const pauseMillis = 100
