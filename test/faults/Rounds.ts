@@ -1,12 +1,11 @@
 /** A round: clients work, one fault begins and ends, the service must answer again, and the checks compare. */
 import { Clock, Effect, Fiber, Option } from "effect"
-import { pauseFor } from "../../src/platform/postgres/driver/Transactions.ts"
 import { RandomSource } from "../simulation/requests/RandomSource.ts"
 import { poll } from "../support/rules/Poll.ts"
 import { violationsOf } from "./checks/Checks.ts"
 import { readRows, readSequences } from "./checks/Rows.ts"
 import type { Installation } from "./installation/Installation.ts"
-import type { Fault } from "./kinds/Fault.ts"
+import { type Fault, strike } from "./kinds/Fault.ts"
 import { type Catalog, sell } from "./load/Catalog.ts"
 import { runClient } from "./load/Client.ts"
 import { readFeed } from "./load/FeedReader.ts"
@@ -60,13 +59,14 @@ export const runRound = Effect.fnUntraced(function* (
     )
   )
   yield* untilAcknowledged(calls, acknowledgedBefore)
-  const strike = Effect.gen(function* () {
-    const end = yield* fault.begin({ installation, catalog, licenses: sold, round, random: random.fork() })
-    yield* pauseFor(random.between(...fault.lasts))
-    violations.push(...(yield* end))
-    yield* recovered(installation, calls)
-  })
-  const inTime = yield* strike.pipe(Effect.timeoutOption(recoveryMillisMax))
+  const struck = strike(fault, random, { installation, catalog, licenses: sold, round })
+  const inTime = yield* struck.pipe(
+    Effect.tap((wrong) => {
+      violations.push(...wrong)
+      return recovered(installation, calls)
+    }),
+    Effect.timeoutOption(recoveryMillisMax)
+  )
   if (Option.isNone(inTime)) violations.push(`the service did not recover within ${recoveryMillisMax} ms`)
   yield* untilAcknowledged(calls, acknowledgedCount(calls) + acknowledgedAfter)
   isOver = true

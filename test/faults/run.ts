@@ -13,17 +13,15 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Option, References } from "effect"
 import { Command, Flag } from "effect/cli"
+import { numberFlag } from "../support/processes/Flags.ts"
 import { runRounds, skippedFaults } from "./Faults.ts"
 import { tableOf } from "./Report.ts"
 import type { RoundResult } from "./Rounds.ts"
 
-const number = (name: string, value: number, text: string) =>
-  Flag.Int(name).pipe(Flag.withDescription(text), Flag.withDefault(value))
-
 const flags = {
-  seed: number("seed", 1, "The seed of the first round."),
-  rounds: number("rounds", 30, "How many rounds to run."),
-  nodes: number("nodes", 3, "How many nodes: 1 or 3."),
+  seed: numberFlag("seed", 1, "The seed of the first round."),
+  rounds: numberFlag("rounds", 30, "How many rounds to run."),
+  nodes: numberFlag("nodes", 3, "How many nodes: 1 or 3."),
   transcript: Flag.Boolean("transcript").pipe(
     Flag.withDescription("Keep the transcript of each round."),
     Flag.withDefault(false),

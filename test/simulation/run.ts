@@ -16,19 +16,18 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Option, References } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabase } from "../support/database/DatabaseServer.ts"
+import { numberFlag } from "../support/processes/Flags.ts"
 import { breakRule } from "./BrokenRules.ts"
 
-const number = (name: string, value: number, text: string) =>
-  Flag.Int(name).pipe(Flag.withDescription(text), Flag.withDefault(value))
 const isGiven = (name: string, text: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(text), Flag.withDefault(false), Flag.withoutNegation)
 
 const flags = {
   seed: Flag.Int("seed").pipe(Flag.withDescription("Run this seed only."), Flag.optional),
-  seeds: number("seeds", 100, "How many seeds to run."),
-  from: number("from", 1, "The first seed."),
-  steps: number("steps", 40, "The steps of each seed."),
-  overlap: number("overlap", 1, "The statements that the database works on at a time."),
+  seeds: numberFlag("seeds", 100, "How many seeds to run."),
+  from: numberFlag("from", 1, "The first seed."),
+  steps: numberFlag("steps", 40, "The steps of each seed."),
+  overlap: numberFlag("overlap", 1, "The statements that the database works on at a time."),
   broken: Flag.String("broken").pipe(
     Flag.withDescription("Break this rule of BrokenRules.ts on purpose."),
     Flag.optional

@@ -4,7 +4,9 @@ import { pauseFor } from "../../../src/platform/postgres/driver/Transactions.ts"
 import type { RandomSource } from "../../simulation/requests/RandomSource.ts"
 import type { ServiceNode } from "../installation/ServiceNode.ts"
 import { type Message, type Received, request } from "../load/Caller.ts"
-import { type Catalog, featureCode, type RecordedLicense } from "./Licenses.ts"
+import { featureCode, type SoldLicense } from "../load/Catalog.ts"
+import { outcomeOfAttempt } from "../load/History.ts"
+import type { Catalog } from "./Licenses.ts"
 import type { Line, Operation } from "./Line.ts"
 
 export interface Place {
@@ -28,13 +30,15 @@ const weights = {
   reset: 5
 } satisfies Partial<Record<Operation, number>>
 
+/** Of calls, those that are sent a second time, answered or not; others are repeated until they are answered. */
+const sentTwiceShare = 0.2
 const attemptsMax = 6
 /** Longer after a request without an answer: each of these multiplies the orders that the checker has to try. */
 const [pauseMillis, outageMillis] = [60, 1_500]
 
 export const runClient = Effect.fnUntraced(function* (
   place: Place,
-  license: RecordedLicense,
+  license: SoldLicense,
   client: number,
   calls: number,
   random: RandomSource
@@ -42,18 +46,18 @@ export const runClient = Effect.fnUntraced(function* (
   for (let call = 0; call < calls; call++) {
     const drawn = draw(place.catalog, license, client, `${license.id}-${client}-${call}`, random)
     // A repeated call has the same event_id or Idempotency-Key.
-    const attempts = random.chance(0.2) ? 2 : attemptsMax
-    for (let attempt = 0; attempt < attempts; attempt++) {
+    const isSentTwice = random.chance(sentTwiceShare)
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const { outcome } = yield* record(place, license, client, drawn, random)
       yield* pauseFor(random.between(0, outcome === "unknown" ? outageMillis : pauseMillis))
-      if (outcome !== "unknown" && !(attempt === 0 && attempts === 2)) break
+      if (isSentTwice ? attempt === 2 : outcome !== "unknown") break
     }
   }
 })
 
 const draw = (
   { policies }: Catalog,
-  { id }: RecordedLicense,
+  { id }: SoldLicense,
   machine: number,
   once: string,
   random: RandomSource
@@ -95,7 +99,7 @@ const draw = (
 
 const record = Effect.fnUntraced(function* (
   { lines, nodes, token }: Place,
-  { id, key }: RecordedLicense,
+  { id, key }: SoldLicense,
   client: number,
   { body, method, path, ...told }: Drawn,
   random: RandomSource
@@ -118,18 +122,14 @@ interface Answer {
   readonly data?: { readonly features?: ReadonlyArray<{ readonly code: string; readonly consumed?: number }> }
 }
 
-/** A refusal to repeat a call while it runs says as little about its effect as no answer. */
 const answerOf = (
   { json, status }: Received,
   answered: number
 ): Pick<Line, "answered" | "outcome" | "code" | "consumed"> => {
   const { data, error } = json as Answer
-  if (status >= 200 && status < 300) {
-    const consumed = Array.isArray(data?.features)
-      ? data.features.find(({ code }) => code === featureCode)?.consumed
-      : undefined
-    return { answered, outcome: "acknowledged", ...(consumed !== undefined && { consumed }) }
-  }
-  if (status < 400 || status >= 500 || error?.code === "IDEMPOTENCY_IN_PROGRESS") return { outcome: "unknown" }
-  return { answered, outcome: "refused", code: error?.code ?? "" }
+  const outcome = outcomeOfAttempt({ status, code: error?.code ?? "" })
+  if (outcome === "unknown") return { outcome }
+  if (outcome === "refused") return { answered, outcome, code: error?.code ?? "" }
+  const consumed = data?.features?.find?.(({ code }) => code === featureCode)?.consumed
+  return { answered, outcome, ...(consumed !== undefined && { consumed }) }
 }

@@ -2,9 +2,9 @@
 import { Clock, Effect } from "effect"
 import type { RandomSource } from "../../simulation/requests/RandomSource.ts"
 import type { Installation } from "../installation/Installation.ts"
+import { featureCode, type SoldLicense } from "../load/Catalog.ts"
 import type { Line } from "./Line.ts"
 
-export const featureCode = "export"
 export const machines = 4
 const initialQuota = 30
 
@@ -40,11 +40,6 @@ export const makeCatalog = Effect.fnUntraced(function* ({ manage }: Installation
   )
   return { productId: product.id, featureId: feature.id, policies } satisfies Catalog as Catalog
 })
-
-export interface RecordedLicense {
-  readonly id: string
-  readonly key: string
-}
 
 const dayMillis = 86_400_000
 /** When the day of a quota ends, after the license is created. */
@@ -92,5 +87,5 @@ export const begin = Effect.fnUntraced(function* (
       sent: periodEnd,
       answered: periodEnd + 1
     })
-  return { id: license.id, key: license_key } satisfies RecordedLicense as RecordedLicense
+  return { id: license.id, key: license_key } satisfies SoldLicense as SoldLicense
 })

@@ -3,6 +3,7 @@ import { Console, Effect, Fiber } from "effect"
 import { pauseFor } from "../../../src/platform/postgres/driver/Transactions.ts"
 import { RandomSource } from "../../simulation/requests/RandomSource.ts"
 import type { Installation } from "../installation/Installation.ts"
+import { strike } from "../kinds/Fault.ts"
 import { linkFaults } from "../kinds/Links.ts"
 import { operatorFaults } from "../kinds/Operators.ts"
 import { processFaults } from "../kinds/Processes.ts"
@@ -37,16 +38,10 @@ export const recordRound = Effect.fnUntraced(function* (
   )
   const load = yield* Effect.forkChild(Effect.all(clients, { concurrency: "unbounded", discard: true }))
   yield* pauseFor(random.between(...faultBeginsAfterMillis))
-  const struck = { productId: catalog.productId, featureId: catalog.featureId, policyId: catalog.policies[0]!.id }
-  const end = yield* fault.begin({
-    installation,
-    catalog: struck,
-    licenses: sold,
-    round: `s${seed}`,
-    random: random.fork()
-  })
-  yield* pauseFor(random.between(...fault.lasts))
-  yield* end
+  const { featureId, policies, productId } = catalog
+  const sellable = { productId, featureId, policyId: policies[0]!.id }
+  // These faults leave nothing wrong by themselves.
+  yield* strike(fault, random, { installation, catalog: sellable, licenses: sold, round: `s${seed}` })
   for (const { untilReady } of nodes) yield* untilReady
   yield* Fiber.join(load)
   const unknown = lines.filter(({ outcome }) => outcome === "unknown").length

@@ -14,20 +14,18 @@ import { fileURLToPath } from "node:url"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, References } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
+import { numberFlag } from "../../support/processes/Flags.ts"
 import { makeInstallation } from "../installation/Installation.ts"
 import { makeCatalog } from "./Licenses.ts"
 import type { Line } from "./Line.ts"
 import { recordRound } from "./Rounds.ts"
 
-const number = (name: string, value: number, text: string) =>
-  Flag.Int(name).pipe(Flag.withDescription(text), Flag.withDefault(value))
-
 const flags = {
-  seed: number("seed", 1, "The seed of the first round."),
-  rounds: number("rounds", 1, "How many rounds to run, each with a fault."),
-  licenses: number("licenses", 20, "The licenses of a round."),
-  nodes: number("nodes", 3, "How many nodes: 1 or 3.")
+  seed: numberFlag("seed", 1, "The seed of the first round."),
+  rounds: numberFlag("rounds", 1, "How many rounds to run, each with a fault."),
+  licenses: numberFlag("licenses", 20, "The licenses of a round."),
+  nodes: numberFlag("nodes", 3, "How many nodes: 1 or 3.")
 }
 
 const folder = mkdtempSync(join(tmpdir(), "histories-"))

@@ -21,6 +21,12 @@ export interface PostgresServer {
   readonly start: Effect.Effect<void>
 }
 
+/** Executes statements, each in a transaction of its own. */
+export const execute = (url: Redacted.Redacted<string>, ...statements: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.flatMap(openConnection(url), (connection) =>
+    Effect.forEach(statements, (statement) => connection.queryValues(statement, [], false), { discard: true })
+  ).pipe(Effect.scoped, Effect.orDie)
+
 /** Connections for three nodes and the harness. */
 const connectionsMax = 120
 

@@ -1,5 +1,6 @@
 /** A fault: what it is called, how it begins, and how it ends. */
-import type { Effect } from "effect"
+import { Effect } from "effect"
+import { pauseFor } from "../../../src/platform/postgres/driver/Transactions.ts"
 import type { RandomSource } from "../../simulation/requests/RandomSource.ts"
 import type { Installation } from "../installation/Installation.ts"
 import type { Catalog, SoldLicense } from "../load/Catalog.ts"
@@ -26,3 +27,10 @@ export interface Fault {
 }
 
 export const nothingWrong: ReadonlyArray<string> = []
+
+/** Begins the fault, ends it after a while, and returns what it left wrong. */
+export const strike = Effect.fnUntraced(function* (fault: Fault, random: RandomSource, struck: Omit<Struck, "random">) {
+  const end = yield* fault.begin({ ...struck, random: random.fork() })
+  yield* pauseFor(random.between(...fault.lasts))
+  return yield* end
+})

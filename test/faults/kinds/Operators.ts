@@ -1,7 +1,7 @@
 /** What operators and other users of the database do to it, and what receivers of webhooks do. */
 import { Effect, Exit, Scope } from "effect"
 import { openConnection } from "../../../src/platform/postgres/driver/Postgres.ts"
-import type { PostgresServer } from "../installation/PostgresServer.ts"
+import { execute, type PostgresServer } from "../installation/PostgresServer.ts"
 import { honest, type Receiver } from "../installation/Receiver.ts"
 import { type Fault, nothingWrong, type Struck } from "./Fault.ts"
 
@@ -35,6 +35,10 @@ const lockCounter: Fault = {
   begin: ({ installation: { postgres } }) => lock(postgres, "SELECT last FROM event_sequence FOR UPDATE")
 }
 
+/** Ends the connections of all nodes. */
+const endAll = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE application_name LIKE 'licensing%' AND pid <> pg_backend_pid()`
+
 /** More than the server has. */
 const connectionsMax = 150
 
@@ -43,9 +47,7 @@ const takeConnections = ({ postgres }: Struck["installation"]) =>
   holding(
     Effect.gen(function* () {
       const first = yield* openConnection(postgres.url)
-      yield* first.queryValues(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'licensing%' AND pid <> pg_backend_pid()"
-      )
+      yield* first.queryValues(endAll)
       for (let opened = 0; opened < connectionsMax; opened++) yield* openConnection(postgres.url)
     })
   )
@@ -60,13 +62,7 @@ const endConnections: Fault = {
   name: "all connections are ended by the server",
   lasts: [200, 1_000],
   begin: ({ installation: { postgres } }) =>
-    holding(
-      Effect.flatMap(openConnection(postgres.url), (connection) =>
-        connection.queryValues(
-          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'licensing%' AND pid <> pg_backend_pid()"
-        )
-      )
-    )
+    holding(Effect.flatMap(openConnection(postgres.url), (connection) => connection.queryValues(endAll)))
 }
 
 const readOnly: Fault = {
@@ -74,14 +70,7 @@ const readOnly: Fault = {
   lasts: [300, 3_000],
   begin: ({ installation: { postgres } }) => {
     const set = (value: string) =>
-      Effect.scoped(
-        Effect.flatMap(openConnection(postgres.url), (connection) =>
-          Effect.andThen(
-            connection.queryValues(`ALTER SYSTEM SET default_transaction_read_only = ${value}`, [], false),
-            connection.queryValues("SELECT pg_reload_conf()")
-          )
-        )
-      ).pipe(Effect.orDie)
+      execute(postgres.url, `ALTER SYSTEM SET default_transaction_read_only = ${value}`, "SELECT pg_reload_conf()")
     return Effect.as(set("on"), Effect.as(set("off"), nothingWrong))
   }
 }

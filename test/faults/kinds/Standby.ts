@@ -1,19 +1,11 @@
 /** The primary dies, and its synchronous standby is promoted. */
 import { rmSync } from "node:fs"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Effect, type Redacted, Scope } from "effect"
-import { openConnection } from "../../../src/platform/postgres/driver/Postgres.ts"
+import { Effect, Scope } from "effect"
 import { copyCluster, until } from "../../support/database/Replication.ts"
 import type { Installation } from "../installation/Installation.ts"
-import { makePostgresServer } from "../installation/PostgresServer.ts"
+import { execute, makePostgresServer } from "../installation/PostgresServer.ts"
 import { type Fault, nothingWrong } from "./Fault.ts"
-
-const set = (url: Redacted.Redacted<string>, ...statements: ReadonlyArray<string>) =>
-  Effect.scoped(
-    Effect.flatMap(openConnection(url), (connection) =>
-      Effect.forEach(statements, (statement) => connection.queryValues(statement, [], false))
-    )
-  )
 
 /** A copy of the running primary that each commit waits for. */
 const makeStandby = Effect.fnUntraced(function* ({ folder, postgres, scope }: Installation) {
@@ -21,7 +13,7 @@ const makeStandby = Effect.fnUntraced(function* ({ folder, postgres, scope }: In
   const conninfo = `host=127.0.0.1 port=${postgres.port} user=postgres password=${postgres.password} application_name=standby`
   const standby = yield* Scope.provide(makePostgresServer(folder, cluster, { primary_conninfo: conninfo }), scope)
   yield* until(postgres.url, "SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'")
-  yield* set(postgres.url, "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
+  yield* execute(postgres.url, "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
   yield* until(postgres.url, "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
   return standby
 })
@@ -36,7 +28,7 @@ const failOver: Fault = {
       const standby = yield* makeStandby(installation)
       return Effect.gen(function* () {
         yield* old.signal("SIGKILL", "all")
-        yield* set(standby.url, "SELECT pg_promote(true, 60)")
+        yield* execute(standby.url, "SELECT pg_promote(true, 60)")
         installation.postgres = standby
         yield* Effect.forEach(nodes, ({ database }) => database.lead(standby.port))
         yield* Effect.sync(() => rmSync(old.cluster, { recursive: true, force: true }))

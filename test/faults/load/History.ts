@@ -48,16 +48,22 @@ export interface Call {
 
 export type Outcome = "acknowledged" | "refused" | "unknown"
 
-export const isAcknowledged = ({ status }: Attempt): boolean => status >= 200 && status < 300
+type Answered = Pick<Attempt, "status" | "code">
+
+export const isAcknowledged = ({ status }: Answered): boolean => status >= 200 && status < 300
 
 /** A conflict with a first request that still runs says nothing about that one. */
-const isRefused = ({ code, status }: Attempt): boolean =>
-  status >= 400 && status < 500 && code !== "IDEMPOTENCY_IN_PROGRESS"
+export const outcomeOfAttempt = (attempt: Answered): Outcome => {
+  if (isAcknowledged(attempt)) return "acknowledged"
+  const { code, status } = attempt
+  return status >= 400 && status < 500 && code !== "IDEMPOTENCY_IN_PROGRESS" ? "refused" : "unknown"
+}
 
 /** A refusal after an attempt without an answer tells nothing: that attempt may still be decided. */
 export const outcomeOf = ({ attempts }: Call): Outcome => {
-  if (attempts.some(isAcknowledged)) return "acknowledged"
-  return attempts.every(isRefused) ? "refused" : "unknown"
+  const outcomes = attempts.map(outcomeOfAttempt)
+  if (outcomes.includes("acknowledged")) return "acknowledged"
+  return outcomes.every((outcome) => outcome === "refused") ? "refused" : "unknown"
 }
 
 /** The longest time between two acknowledged answers. */

@@ -90,11 +90,7 @@ const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
     goes: "last",
     show: ({ license_id }) => (license_id === undefined ? "–" : <RecordName field="license_id" id={license_id} />)
   },
-  {
-    title: "By",
-    goes: "next",
-    show: (activity) => (activity.source === "system" ? "the service" : <By of={activity} />)
-  }
+  { title: "By", goes: "next", show: (activity) => <By of={activity} /> }
 ]
 const activityFacts = (activity: Activity) => <ActivityDetails of={activity} />
 

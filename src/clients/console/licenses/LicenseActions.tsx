@@ -212,8 +212,8 @@ const transfer: FieldsOf<Transfer> = {
 
 /** The new key is no part of the service's preview. */
 const TransferPreview = ({ asked, license }: Props & { readonly asked: Transfer }) => {
-  const { release_borrowed: _, rotate_key: replacesKey = false, ...needed } = asked
-  const { rotate_key: __, ...parameters } = asked
+  const { rotate_key: replacesKey = false, ...parameters } = asked
+  const { release_borrowed: _, ...needed } = parameters
   // The service previews a transfer only once it has a new owner or frees devices.
   const isWhole = Object.values(needed).some((value) => value !== false)
   return (

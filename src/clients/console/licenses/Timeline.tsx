@@ -73,7 +73,7 @@ const Items = ({ events, items }: ItemsProps) => (
 )
 
 const Item = ({ activity, event }: { readonly activity: Activity; readonly event: Event | undefined }) => {
-  const { feature_code, ip_address, occurred_at, result_class, source } = activity
+  const { feature_code, ip_address, occurred_at, result_class } = activity
   return (
     <li className={result_class}>
       <p>
@@ -82,7 +82,7 @@ const Item = ({ activity, event }: { readonly activity: Activity; readonly event
         {event !== undefined && <Changes of={event} />}
       </p>
       <small>
-        <Time at={occurred_at} /> · {source === "system" ? "the service" : <By of={activity} />}
+        <Time at={occurred_at} /> · <By of={activity} />
         {ip_address !== undefined && ` · ${ip_address}`}
       </small>
     </li>
