@@ -16,7 +16,7 @@ export interface Message {
 export interface Received {
   readonly status: number
   readonly json: Record<string, unknown>
-  /** No process listened, so the request reached nobody. */
+  /** The connection was refused, so no process received the request. */
   readonly isUnsent?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** A reader of the event feed: whoever has seen a number never sees a lower one appear later, and no number is missing. */
+/** A reader of the event feed: after a number, no lower one appears, and no number is missing. */
 import { Effect } from "effect"
 import { pauseFor } from "../../../src/platform/postgres/driver/Transactions.ts"
 import type { RandomSource } from "../../simulation/requests/RandomSource.ts"
