@@ -6,7 +6,7 @@
  * request.
  */
 import { SchemaAST, SchemaIssue } from "effect"
-import { type FaultDetail, type Refusal, refuse } from "../../contract/api/Failure.ts"
+import { type FaultDetail, inOneLine, type Refusal, refuse } from "../../contract/api/Failure.ts"
 
 export type Path = ReadonlyArray<PropertyKey>
 
@@ -35,7 +35,7 @@ const isValid = ({ code }: Fault): boolean => code === "VALIDATION_ERROR"
 
 const fieldDetail = ({ path, problem }: Fault): FaultDetail => ({
   path: formatPath(path),
-  message: `${path.length === 0 ? "The body" : `The field ${formatPath(path)}`} ${problem}.`
+  message: `${path.length === 0 ? "The body" : `The field ${inOneLine(formatPath(path))}`} ${problem}.`
 })
 
 /** The refusal for unknown or invalid query parameters. */
@@ -48,7 +48,7 @@ export const queryRefusal = (
   const takes = known.length === 0 ? "takes none" : `takes ${known.join(", ")}`
   const notKnown = unknown.slice(0, faultsMax).map((name) => ({
     path: truncate(name),
-    message: `${name === "" ? "A query parameter without a name" : `The query parameter ${truncate(name)}`} is not known: remove or correct it. This operation ${takes}.`
+    message: `${name === "" ? "A query parameter without a name" : `The query parameter ${inOneLine(truncate(name))}`} is not known: remove or correct it. This operation ${takes}.`
   }))
   const invalid = issue === undefined ? [] : faultsOf(issue, [], query).map((fault) => parameterDetail(fault, query))
   const details = [...notKnown, ...invalid]

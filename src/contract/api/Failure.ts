@@ -69,13 +69,16 @@ export const refuse = <const C extends Code>(
 ): Refusal<C> =>
   new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...more }) as Refusal<C>
 
+/** A message is one line, also if it names what a request has sent. */
+export const inOneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "\u{FFFD}")
+
 /** Characters of an unknown id in a message: a path may contain an id of any length. */
 const idLengthMax = 64
 
 /** The message for an id that no record of this kind has. */
 export const unknownId = (noun: string, id: string): string => {
   const shown = id.length > idLengthMax ? `${id.slice(0, idLengthMax).toWellFormed()}…` : id
-  return `No ${noun} has the id ${shown}: use the id of an existing ${noun.replace(/ of the .*/, "")}.`
+  return `No ${noun} has the id ${inOneLine(shown)}: use the id of an existing ${noun.replace(/ of the .*/, "")}.`
 }
 
 export const refuseUnknownId = (noun: string, id: string, detail = "id"): Refusal<"NOT_FOUND"> =>

@@ -51,6 +51,17 @@ layer(TestServer.layer)("A refusal's details", (it) => {
     })
   )
 
+  it.effect("are lines, also if a name that they repeat has a line break", () =>
+    Effect.gen(function* () {
+      const field = yield* post("products", { name: "Editor", code: "editor", "a\nb": 1 })
+      assertRefused(field, 400, "INVALID_JSON", "a\nb")
+      assert.match(field.error.message!, /^The field a\uFFFDb is not known/)
+      const parameter = yield* get("products?a%0Ab=1")
+      assertRefused(parameter, 400, "INVALID_QUERY", "a\nb")
+      assert.match(parameter.error.message!, /^The query parameter a\uFFFDb is not known/)
+    })
+  )
+
   it.effect("are at most ten", () =>
     Effect.gen(function* () {
       const fields = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`field_${index}`, index]))

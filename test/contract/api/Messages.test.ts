@@ -62,6 +62,14 @@ describe("the message of a refusal", () => {
     )
   })
 
+  it("has one line, whatever the id", () => {
+    const { message } = refuseUnknownId("product", "a\r\nb\u0000c\u2028d")
+    assert.strictEqual(
+      message,
+      "No product has the id a\uFFFD\uFFFDb\uFFFDc\uFFFDd: use the id of an existing product."
+    )
+  })
+
   it("names the runtime operation if its name is sent as the id of a license", () => {
     // Not "devices": the management API has a path with that name, too.
     const verbs = operations.flatMap(({ path }) => /^\/api\/v1\/license\/(?!devices)(\w+)/.exec(path)?.[1] ?? [])

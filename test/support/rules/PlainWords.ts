@@ -21,8 +21,12 @@ const internal: ReadonlyArray<RegExp> = [
   /\bexpected (string|number|boolean|array|object)\b| \| /
 ]
 
+/** What a message repeats of the request, which may be anything. */
+const repeated = /(?<= has the id ).*(?=: use the id )|(?<=^The (?:field|query parameter) ).*(?= is not known)/
+
 /** What is wrong with a message, or undefined. */
-export const messageFault = (message: string): string | undefined => {
+export const messageFault = (given: string): string | undefined => {
+  const message = given.replace(repeated, "value")
   if (!/^[A-Z].*\.$/su.test(message)) return "is not a sentence"
   if (message.includes("\n")) return "has more than one line"
   if (message.split(/(?<=\.) (?=[A-Z])/).length > 2) return "has more than two sentences"
