@@ -193,7 +193,7 @@ export const fuzzQueries = (runs: number) =>
               ...ignored.map(adding)
             ])
           }),
-        timeoutOf(runs)
+        timeoutOf(operation.query.length * (queryTexts.length + runs))
       )
     }
   })
