@@ -139,7 +139,8 @@ const testBans: ReadonlyArray<Ban> = [
     example: "Effect.sleep(1)",
     exceptions: {
       "test/platform/postgres/driver/Socket.test.ts": "The slowness is the server's, which the test plays.",
-      "test/faults/installation/Link.ts": "The slowness is the network's, which the harness plays."
+      "test/faults/installation/Link.ts": "The slowness is the network's, which the harness plays.",
+      "test/faults/bytes/LongestTask.ts": "It measures the program between the turns of a timer."
     }
   },
   {

@@ -58,7 +58,7 @@ export const runCommandAs = (
   )
 
 /** The token of the first API key. */
-const serviceToken = "service-token-of-more-than-32-characters"
+export const serviceToken = "service-token-of-more-than-32-characters"
 
 /** Starts the service on the test's database, without waiting for it. The scope kills it. */
 export const spawnService = Effect.fnUntraced(function* (settings: Record<string, string>, main?: string) {
