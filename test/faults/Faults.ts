@@ -2,13 +2,14 @@
 import { Effect } from "effect"
 import { RandomSource } from "../simulation/requests/RandomSource.ts"
 import { poll } from "../support/rules/Poll.ts"
-import { readSequences } from "./checks/Rows.ts"
+import { readDeliverable } from "./checks/Rows.ts"
 import { type Installation, makeInstallation } from "./installation/Installation.ts"
 import { diskFaults } from "./kinds/Disk.ts"
 import type { Fault } from "./kinds/Fault.ts"
+import { importFaults } from "./kinds/Import.ts"
 import { linkFaults } from "./kinds/Links.ts"
 import { operatorFaults } from "./kinds/Operators.ts"
-import { processFaults } from "./kinds/Processes.ts"
+import { processFaults, upgradedNodes } from "./kinds/Processes.ts"
 import { standbyFaults } from "./kinds/Standby.ts"
 import { workFaults } from "./kinds/Work.ts"
 import { makeCatalog } from "./load/Catalog.ts"
@@ -19,6 +20,7 @@ const allFaults: ReadonlyArray<Fault> = [
   ...linkFaults,
   ...operatorFaults,
   ...workFaults,
+  ...importFaults,
   ...standbyFaults,
   ...diskFaults
 ]
@@ -42,6 +44,8 @@ interface Options {
   readonly rounds: number
   readonly nodes: number
   readonly only?: string | ReadonlyArray<string> | undefined
+  /** A checkout of an earlier version: each round begins with it on a new database, and ends with this version. */
+  readonly previous?: string | undefined
 }
 
 /** Deliveries are compared after so many rounds and at the end, because they may take this long. */
@@ -50,11 +54,11 @@ const roundsBetweenDeliveries = 25
 /** A killed node's delivery leases end after 30 seconds. */
 const deliveryMillisMax = 120_000
 
+type Told = (result: RoundResult) => Effect.Effect<void>
+
 /** Runs all rounds, or until one violates something. `told` gets each result. */
-export const runRounds = Effect.fnUntraced(function* (
-  { nodes, only, rounds, seed }: Options,
-  told: (result: RoundResult) => Effect.Effect<void>
-) {
+export const runRounds = Effect.fnUntraced(function* ({ nodes, only, previous, rounds, seed }: Options, told: Told) {
+  if (previous !== undefined) return yield* runUpgrades({ nodes, rounds, seed }, previous, told)
   const installation = yield* makeInstallation(nodes)
   const catalog = yield* makeCatalog(installation)
   const faults = faultsFor(nodes, only)
@@ -73,20 +77,44 @@ export const runRounds = Effect.fnUntraced(function* (
   return []
 })
 
+const runUpgrades = Effect.fnUntraced(function* ({ nodes, rounds, seed }: Options, previous: string, told: Told) {
+  for (let round = 0; round < rounds; round++) {
+    const violations = yield* Effect.gen(function* () {
+      const installation = yield* makeInstallation(nodes, previous)
+      const result = yield* runRound(installation, yield* makeCatalog(installation), upgradedNodes, seed + round)
+      yield* told(result)
+      return [...result.violations, ...(yield* delivered(installation))]
+    }).pipe(Effect.scoped)
+    if (violations.length > 0) return violations
+  }
+  return []
+})
+
 const shuffled = <A>(items: ReadonlyArray<A>, random: RandomSource): Array<A> =>
   items
     .map((item) => ({ item, at: random.next() }))
     .toSorted((a, b) => a.at - b.at)
     .map(({ item }) => item)
 
-/** Each event reaches the honest receiver, from the first one after its endpoint's own. */
-const delivered = Effect.fnUntraced(function* ({ postgres, receivers }: Installation) {
-  const { events } = yield* readSequences(postgres)
+/** Each event reaches the honest receiver, from the first one after its endpoint's own; others only if a failover lost them. */
+const delivered = Effect.fnUntraced(function* ({ losses, postgres, receivers }: Installation) {
   const { received, wrong } = receivers.honest
-  const missing = () => {
-    const [first = 0] = [...received.keys()].toSorted((a, b) => a - b)
-    return Array.from({ length: events - first + 1 }, (_, index) => first + index).filter((one) => !received.has(one))
-  }
+  // 0 if nothing was received: then all events are missing.
+  const first = received.keys().reduce((one, other) => (one === 0 ? other : Math.min(one, other)), 0)
+  const stored = yield* readDeliverable(postgres, first)
+  const missing = () => stored.filter(({ sequence, type }) => received.get(sequence)?.has(type) !== true)
   yield* poll(Effect.sync(missing), ({ length }) => length === 0).pipe(Effect.timeoutOption(deliveryMillisMax))
-  return [...wrong, ...missing().map((sequence) => `event ${sequence} never reached the honest receiver`)]
+  const types = new Map(stored.map(({ sequence, type }) => [sequence, type]))
+  const unknown = [...received].flatMap(([sequence, told]) =>
+    [...told].flatMap(([type, createdAt]) =>
+      types.get(sequence) === type || losses.some(({ from, until }) => createdAt >= from && createdAt < until)
+        ? []
+        : [`event ${sequence} was delivered as ${type}, and is ${types.get(sequence)}`]
+    )
+  )
+  return [
+    ...wrong,
+    ...missing().map(({ sequence, type }) => `event ${sequence}, ${type}, never reached the honest receiver`),
+    ...unknown
+  ]
 })

@@ -3,6 +3,7 @@ import { Clock, Effect, Fiber, Option } from "effect"
 import { RandomSource } from "../simulation/requests/RandomSource.ts"
 import { poll } from "../support/rules/Poll.ts"
 import { violationsOf } from "./checks/Checks.ts"
+import { withoutLost } from "./checks/Losses.ts"
 import { readRows, readSequences } from "./checks/Rows.ts"
 import type { Installation } from "./installation/Installation.ts"
 import { type Fault, strike } from "./kinds/Fault.ts"
@@ -37,7 +38,7 @@ export const runRound = Effect.fnUntraced(function* (
   fault: Fault,
   seed: number
 ) {
-  const { nodes, token } = installation
+  const { losses, nodes, token } = installation
   const random = new RandomSource(seed)
   const round = `s${seed}`
   const from = yield* readSequences(installation.postgres)
@@ -45,7 +46,7 @@ export const runRound = Effect.fnUntraced(function* (
   const calls: Array<Call> = []
   const violations: Array<string> = []
   let isOver = false
-  const place = { nodes, token, calls, violations, mayContinue: () => !isOver }
+  const place = { nodes, token, calls, violations, losses, mayContinue: () => !isOver }
   const load = yield* Effect.forkChild(
     Effect.all(
       [
@@ -72,7 +73,7 @@ export const runRound = Effect.fnUntraced(function* (
   isOver = true
   yield* Fiber.join(load).pipe(Effect.timeoutOption(stopMillisMax))
   yield* Fiber.interrupt(load)
-  violations.push(...violationsOf(calls, yield* readRows(installation.postgres, round, from)))
+  violations.push(...violationsOf(withoutLost(calls, losses), yield* readRows(installation.postgres, round, from)))
   const answered = calls.flatMap(({ attempts }) => attempts.filter(({ status }) => status > 0))
   return {
     fault: fault.name,

@@ -3,6 +3,7 @@
  * After each round it compares what callers were told with the database and the event feed.
  *
  *   npm run faults -- [--seed 1] [--rounds 30] [--nodes 3] [--only "kill a node"] [--transcript]
+ *   npm run faults -- --previous <checkout of an earlier version>
  *
  * Exits with 1 at the first violation, with the command that repeats the round and the file of its transcript.
  */
@@ -27,13 +28,17 @@ const flags = {
     Flag.withDefault(false),
     Flag.withoutNegation
   ),
-  only: Flag.String("only").pipe(Flag.withDescription("Only faults with this text in their names."), Flag.optional)
+  only: Flag.String("only").pipe(Flag.withDescription("Only faults with this text in their names."), Flag.optional),
+  previous: Flag.String("previous").pipe(
+    Flag.withDescription("Replace the nodes of an earlier version's checkout by those of this one, each round anew."),
+    Flag.optional
+  )
 }
 
 const transcriptOf = ({ calls }: RoundResult) => calls.map((call) => JSON.stringify(call)).join("\n")
 
 const run = Effect.fnUntraced(
-  function* ({ nodes, only, rounds, seed, transcript }: Command.Command.Config.Infer<typeof flags>) {
+  function* ({ nodes, only, previous, rounds, seed, transcript }: Command.Command.Config.Infer<typeof flags>) {
     const results: Array<Omit<RoundResult, "calls">> = []
     const told = Effect.fnUntraced(function* (result: RoundResult) {
       const { calls: _calls, ...rest } = result
@@ -48,7 +53,8 @@ const run = Effect.fnUntraced(
       yield* Console.log(`Transcript: ${path}`)
       yield* Console.log(`Again: npm run faults -- --nodes ${nodes} --seed ${result.seed} --rounds 1 --only "${fault}"`)
     })
-    const violations = yield* runRounds({ nodes, rounds, seed, only: Option.getOrUndefined(only) }, told)
+    const named = { only: Option.getOrUndefined(only), previous: Option.getOrUndefined(previous) }
+    const violations = yield* runRounds({ nodes, rounds, seed, ...named }, told)
     yield* Console.log(tableOf(results))
     for (const skipped of skippedFaults) yield* Console.log(`Skipped: ${skipped}`)
     for (const violation of violations) yield* Console.log(violation)

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { faultsOfPage } from "../load/FeedReader.ts"
 import { type Attempt, type Call, longestGap, outcomeOf } from "../load/History.ts"
 import { violationsOf } from "./Checks.ts"
+import { withoutLost } from "./Losses.ts"
 import type { EventRow, LedgerRow, LicenseRow, Rows } from "./Rows.ts"
 
 const attempt = (requestId: string, status: number, rest: Partial<Attempt> = {}): Attempt => ({
@@ -239,6 +240,21 @@ describe("seats", () => {
       events: [event(1, "license.suspended"), out(2, "a")]
     })
     assertFound([], suspended, /checked_out while suspended/)
+  })
+})
+
+describe("a failover to a standby that lags", () => {
+  const at = (sentAt: number, answeredAt: number) => {
+    const made = consume("a", 200)
+    return { ...made, attempts: made.attempts.map((one) => ({ ...one, sentAt, answeredAt })) }
+  }
+  const told = (made: Call) => violationsOf(withoutLost([made], [{ from: 100, until: 200 }]), nothing)
+
+  it("loses what was acknowledged while the standby received nothing, and nothing else", () => {
+    assert.deepStrictEqual(told(at(90, 110)), [])
+    assert.deepStrictEqual(told(at(150, 210)), [])
+    assert.isNotEmpty(told(at(90, 99)))
+    assert.isNotEmpty(told(at(200, 210)))
   })
 })
 

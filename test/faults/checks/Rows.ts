@@ -118,6 +118,18 @@ export const readSequences = (postgres: PostgresServer): Effect.Effect<Sequences
     (found) => found as Sequences
   )
 
+/** The events from a number on. */
+export const readDeliverable = (postgres: PostgresServer, first: number) =>
+  Effect.map(
+    query(
+      postgres,
+      `SELECT coalesce(jsonb_agg(jsonb_build_object('sequence', sequence, 'type', event_type)), '[]')::text
+        FROM events WHERE sequence >= $1`,
+      [first]
+    ),
+    (found) => found as ReadonlyArray<{ readonly sequence: number; readonly type: string }>
+  )
+
 export const readRows = (postgres: PostgresServer, round: string, from: Sequences): Effect.Effect<Rows> =>
   Effect.map(query(postgres, snapshot, [round, from.events, from.ledger]), (found) => ({
     ...(found as Omit<Rows, "from">),

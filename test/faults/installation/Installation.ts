@@ -6,6 +6,7 @@ import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { prepare } from "../../../src/platform/postgres/embedded/DatabaseFolder.ts"
 import { serverFolder } from "../../support/database/DatabaseServer.ts"
+import type { Loss } from "../checks/Losses.ts"
 import { makeCaller } from "../load/Caller.ts"
 import { makeLink } from "./Link.ts"
 import { makePostgresServer, type PostgresServer } from "./PostgresServer.ts"
@@ -33,9 +34,9 @@ const baseSettings = (databasePort: number, password: string, token: string) => 
   LICENSING_DRAIN_SECONDS: "1"
 })
 
-/** With one node, or with several that hand commands over. */
+/** With one node, or with several that hand commands over. They run a checkout of an earlier version, if one is given. */
 export const makeInstallation = Effect.fnUntraced(
-  function* (size: number) {
+  function* (size: number, previous?: string) {
     const directory = yield* serverFolder
     const folder = yield* prepare(directory)
     const postgres = yield* makePostgresServer(folder, folder.cluster)
@@ -48,12 +49,13 @@ export const makeInstallation = Effect.fnUntraced(
         ...(size > 1 && { LICENSING_CLUSTER: "true" })
       }
       const log = join(directory, `node-${index + 1}.log`)
-      nodes.push(yield* makeServiceNode(`node ${index + 1}`, log, link, settings))
+      nodes.push(yield* makeServiceNode(`node ${index + 1}`, log, link, settings, previous))
     }
     for (const { untilReady } of nodes) yield* untilReady
     const receivers = { honest: yield* makeReceiver, lying: yield* makeReceiver }
     const manage = makeCaller(nodes, token)
-    return { scope: yield* Effect.scope, folder, postgres, nodes, token, receivers, manage }
+    const losses: Array<Loss> = []
+    return { losses, scope: yield* Effect.scope, folder, postgres, nodes, token, receivers, manage }
   },
   Effect.provide(Layer.merge(NodeFileSystem.layer, SecureRandom.layerWebCrypto))
 )

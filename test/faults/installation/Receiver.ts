@@ -8,9 +8,9 @@ export interface Receiver {
   readonly url: string
   /** The secret of its endpoint, once that exists. */
   secret: string
-  /** Sequence number and type of each genuine delivery. */
-  readonly received: Map<number, string>
-  /** Deliveries with a wrong signature, or with another type under a number that arrived before. */
+  /** Type and time of the events that came in genuine deliveries, by number. */
+  readonly received: Map<number, Map<string, number>>
+  /** Deliveries with a wrong signature. */
   readonly wrong: Array<string>
   /** How it answers; 204 at first. */
   answer: (response: ServerResponse) => void
@@ -47,8 +47,7 @@ const keep = (
 ) => {
   const verified = verifyWebhook({ secret, headers, body })
   if (!verified.valid) return wrong.push(`a delivery is not genuine: ${verified.reason}`)
-  const { sequence, type } = verified
-  const before = received.get(sequence)
-  if (before !== undefined && before !== type) wrong.push(`event ${sequence} was delivered as ${before} and as ${type}`)
-  received.set(sequence, type)
+  const { event, sequence, type } = verified
+  const same = received.get(sequence) ?? new Map<string, number>()
+  received.set(sequence, same.set(type, Date.parse(event.created_at)))
 }

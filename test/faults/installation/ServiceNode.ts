@@ -1,6 +1,7 @@
 /** A node: the real program in a process of its own, on one port for all its lives, behind links to the database and from other nodes. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { Pool } from "undici"
@@ -20,6 +21,8 @@ export interface ServiceNode {
   readonly start: (further?: Readonly<Record<string, string>>) => Effect.Effect<void>
   /** Changes settings for the next start, and all after it. */
   readonly configure: (changed: Readonly<Record<string, string>>) => Effect.Effect<void>
+  /** From its next start on it runs this version. */
+  readonly upgrade: Effect.Effect<void>
   /** Runs a command of the program with the node's settings; returns its exit code. An interruption kills it. */
   readonly command: (args: ReadonlyArray<string>) => Effect.Effect<number | null>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
@@ -41,9 +44,11 @@ export const makeServiceNode = Effect.fnUntraced(function* (
   name: string,
   log: string,
   database: Link,
-  settings: Readonly<Record<string, string>>
+  settings: Readonly<Record<string, string>>,
+  previous: string | undefined
 ) {
-  const main = yield* program
+  const next = yield* program
+  let main = previous === undefined ? next : join(previous, "src/main.ts")
   const [port, listen] = [yield* freePort, yield* freePort]
   const peers = yield* makeLink(listen)
   let own: Readonly<Record<string, string>> = {
@@ -105,6 +110,9 @@ export const makeServiceNode = Effect.fnUntraced(function* (
     peers,
     start,
     configure,
+    upgrade: Effect.sync(() => {
+      main = next
+    }),
     command,
     signal,
     ended,

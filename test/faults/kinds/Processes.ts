@@ -61,6 +61,23 @@ const restartNodes: Fault = {
     )
 }
 
+/** Until the last one, both versions serve. The first of the next version changes the database's schema. */
+export const upgradedNodes: Fault = {
+  name: "replace the nodes by those of the next version in turn",
+  lasts: [0, 0],
+  begin: ({ installation: { nodes }, random }) =>
+    Effect.as(
+      Effect.forEach(nodes, (node) =>
+        Effect.gen(function* () {
+          yield* pauseFor(random.between(...short))
+          yield* node.upgrade
+          yield* restart(node, random.pick(["SIGTERM", "SIGKILL"]))
+        })
+      ),
+      Effect.succeed(nothingWrong)
+    )
+}
+
 const killPostgres = (name: string, whom: "server" | "all"): Fault => ({
   name,
   lasts: [0, 2_000],

@@ -1,7 +1,8 @@
 /** A reader of the event feed: after a number, no lower one appears, and no number is missing. */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { pauseFor } from "../../../src/platform/postgres/driver/Transactions.ts"
 import type { RandomSource } from "../../simulation/requests/RandomSource.ts"
+import { isWithin, type Loss } from "../checks/Losses.ts"
 import type { ServiceNode } from "../installation/ServiceNode.ts"
 import { request } from "./Caller.ts"
 
@@ -12,19 +13,22 @@ interface Place {
   readonly nodes: ReadonlyArray<ServiceNode>
   readonly token: string
   readonly violations: Array<string>
+  readonly losses: ReadonlyArray<Loss>
   readonly mayContinue: () => boolean
 }
 
 export const readFeed = Effect.fnUntraced(function* (
-  { mayContinue, nodes, token, violations }: Place,
+  { losses, mayContinue, nodes, token, violations }: Place,
   random: RandomSource
 ) {
   let newest = 0
   while (mayContinue()) {
     const node = random.pick(nodes)
     const message = { method: "GET", path: `/events?limit=${pageLength}`, authorization: `Bearer ${token}` } as const
+    const sentAt = yield* Clock.currentTimeMillis
     const { json, status } = yield* request(node, message)
-    if (status === 200) {
+    // Numbers of lost events are given to others.
+    if (status === 200 && !isWithin(losses)(sentAt, yield* Clock.currentTimeMillis)) {
       const page = (json["data"] as ReadonlyArray<{ readonly sequence: number }>).map(({ sequence }) => sequence)
       violations.push(...faultsOfPage(page, newest).map((what) => `feed of ${node.name}: ${what}`))
       newest = Math.max(newest, page[0] ?? 0)

@@ -1,5 +1,4 @@
 /** Records with more parts than are kept in memory, and batches that are written at once. */
-import { createHash } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,7 +7,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { operatorSettings, runLine } from "../../support/processes/CommandLine.ts"
-import { at, customer, device, type Line, license, policy, product, version } from "./Records.ts"
+import { customer, device, exportOf, type Line, license, policy, product, version } from "./Records.ts"
 
 const devices = 5_600
 const versions = 5_400
@@ -40,10 +39,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import file` o
       (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
     )
     const file = join(home, "given.jsonl")
-    const header = { type: "export", format: 1, schema: 1, created_at: at, vendor_keys: false }
-    const text = [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join("")
-    const sha256 = createHash("sha256").update(text).digest("hex")
-    writeFileSync(file, `${text}${JSON.stringify({ type: "end", lines: lines.length + 1, sha256 })}\n`)
+    writeFileSync(file, exportOf(lines))
     const { code, out } = yield* runLine(yield* operatorSettings, "import", "file", file, ...args, "--json")
     return { code, ...JSON.parse(out) } as {
       readonly code: number

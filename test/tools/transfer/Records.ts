@@ -67,3 +67,11 @@ export const entryOf = ({ type, ...row }: Line, line = 1): Entry => ({ line, tab
 
 /** A record without parts. */
 export const unitOf = (line: Line): Unit => ({ root: entryOf(line), parts: [] })
+
+/** The text of an export with these lines. */
+export const exportOf = (lines: ReadonlyArray<Line>): string => {
+  const header = { type: "export", format: 1, schema: 1, created_at: at, vendor_keys: false }
+  const text = [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join("")
+  const sha256 = createHash("sha256").update(text).digest("hex")
+  return `${text}${JSON.stringify({ type: "end", lines: lines.length + 1, sha256 })}\n`
+}
