@@ -1,5 +1,6 @@
 /** Random bodies: a valid one in which one to three fields have other values, valid or not. The oracle decides which. */
 import fc from "fast-check"
+import { character } from "../../support/rules/Characters.ts"
 import { valuesFor } from "./Mutations.ts"
 import { type Json, nameOf, resolved } from "./Surface.ts"
 
@@ -10,7 +11,7 @@ const dates = fc
 
 /** No object is made with a backslash in a name: it may mislead the parser of the service in this process (nodejs/node#63785). */
 const name = fc.string().filter((text) => !text.includes("\\"))
-const stringUnit = fc.string({ unit: "binary", minLength: 1, maxLength: 1 }).filter((unit) => unit !== "\\")
+const stringUnit = fc.string({ unit: character, minLength: 1, maxLength: 1 }).filter((unit) => unit !== "\\")
 
 /** Values of the JSON type of a schema, mostly valid ones. */
 const fitting = (given: Json): fc.Arbitrary<unknown> => {
@@ -65,7 +66,7 @@ const anything = fc.oneof(
   fc.jsonValue({ maxDepth: 4, stringUnit }),
   fc.double(),
   fc.integer(),
-  fc.string({ unit: "binary" })
+  fc.string({ unit: character })
 )
 
 const changeTo = (name: string, schema: Json) =>
