@@ -249,27 +249,35 @@ const styleOf = ({ goes, number, quiet, wraps }: Omit<Column<never>, "show">) =>
   return names.length === 0 ? {} : { className: names.join(" ") }
 }
 
-interface RowProps<A> {
+interface CellsProps<A> {
   readonly columns: ReadonlyArray<Column<A>>
   readonly row: A
+}
+
+interface RowProps<A> extends CellsProps<A> {
   readonly isChosen: boolean
   readonly choose: Choice<A>["show"] | undefined
 }
 
-const rowOf = <A,>({ choose, columns: [first, ...others], isChosen, row }: RowProps<A>) => (
-  <tr data-chosen={isChosen || undefined}>
-    {choose !== undefined && <td className="chooses">{choose(row, isChosen)}</td>}
+const cellsOf = <A,>({ columns: [first, ...others], row }: CellsProps<A>) => (
+  <>
     <th scope="row">{first?.show(row)}</th>
     {others.map((column) => (
       <td key={column.title} {...styleOf(column)} data-title={column.title}>
         {column.show(row)}
       </td>
     ))}
+  </>
+)
+
+/** Choosing a row renders its box, and neither its cells nor other rows. */
+const Cells = memo(cellsOf) as typeof cellsOf
+
+const rowOf = <A,>({ choose, columns, isChosen, row }: RowProps<A>) => (
+  <tr data-chosen={isChosen || undefined}>
+    {choose !== undefined && <td className="chooses">{choose(row, isChosen)}</td>}
+    <Cells columns={columns} row={row} />
   </tr>
 )
 
-/**
- * Where the columns stay the same, choosing one of 500 rows draws no other row again. React would set the attributes of each box, and
- * the browser would then compute all rows' styles anew.
- */
 const Row = memo(rowOf) as typeof rowOf
