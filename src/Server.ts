@@ -63,6 +63,7 @@ import { Previews } from "./licensing/bulk/Previews.ts"
 import * as Cluster from "./licensing/cluster/Participation.ts"
 import { AllDevices } from "./licensing/devices/AllDevices.ts"
 import { Devices } from "./licensing/devices/Devices.ts"
+import { ExpandedDevices } from "./licensing/devices/ExpandedDevices.ts"
 import { DevicesHttp } from "./licensing/devices/Http.ts"
 import { Journal } from "./licensing/engine/Journal.ts"
 import { LicenseActors } from "./licensing/engine/LicenseActors.ts"
@@ -142,7 +143,10 @@ const slices = Layer.mergeAll(
     Layer.provide(Searches.layer),
     Layer.provide([LicenseList.layer, Customers.layer, AllDevices.layer, Orders.layer, Subscriptions.layer])
   ),
-  DevicesHttp.pipe(Layer.provide([Devices.layer, AllDevices.layer])),
+  DevicesHttp.pipe(
+    Layer.provide([Devices.layer, ExpandedDevices.layer]),
+    Layer.provide([LicenseList.layer, Customers.layer, AllDevices.layer])
+  ),
   CommerceHttp.pipe(
     Layer.provide([Orders.layer, Subscriptions.layer, ExpandedPurchases.layer]),
     Layer.provide(Customers.layer)

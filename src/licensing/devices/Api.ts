@@ -5,10 +5,10 @@ import { Idempotency } from "../../access/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../access/Management.ts"
 import { Data, Paged } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
-import { listQuery } from "../../contract/api/Paging.ts"
+import { expandOf, listQuery } from "../../contract/api/Paging.ts"
 import { BodyOptional, Decoding, PathTables } from "../../contract/api/Requests.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
-import { Device, DeviceBindingKind, DeviceReset, DeviceStatus, deviceSorts } from "../model/Device.ts"
+import { Device, DeviceBindingKind, DeviceReset, DeviceStatus, deviceExpandable, deviceSorts } from "../model/Device.ts"
 
 const text = Schema.optionalKey(Schema.String)
 const params = { id: Schema.String, device_id: Schema.String }
@@ -29,7 +29,8 @@ const all = HttpApiEndpoint.get("listAll", "/devices", {
     hostname: text,
     fingerprint: text,
     last_seen_after: Schema.optionalKey(Timestamp),
-    last_seen_before: Schema.optionalKey(Timestamp)
+    last_seen_before: Schema.optionalKey(Timestamp),
+    expand: Schema.optionalKey(expandOf(deviceExpandable))
   }),
   success: Paged(Device)
 }).annotateMerge(

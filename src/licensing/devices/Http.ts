@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 import { Api } from "../../Api.ts"
 import { operationGroup } from "../../access/requests/OperationGroup.ts"
-import { AllDevices } from "./AllDevices.ts"
 import { Devices } from "./Devices.ts"
+import { ExpandedDevices } from "./ExpandedDevices.ts"
 
 export const DevicesHttp = operationGroup(
   Api,
   "devices",
   Effect.fn(function* (handlers) {
-    const all = yield* AllDevices
+    const all = yield* ExpandedDevices
     const devices = yield* Devices
     return handlers.handleAll({
       listAll: ({ query }) => all.list(query),

@@ -53,7 +53,7 @@ export class ExpandedLicenses extends Context.Service<
   )
 }
 
-const byId = <A extends { readonly id: string }>(records: ReadonlyArray<A>): ReadonlyMap<string, A> =>
+export const byId = <A extends { readonly id: string }>(records: ReadonlyArray<A>): ReadonlyMap<string, A> =>
   new Map(records.map((record) => [record.id, record]))
 
 const named = <const K extends Expandable, A>(kind: K, record: A | undefined) =>

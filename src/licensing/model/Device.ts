@@ -2,6 +2,9 @@
 import { Schema } from "effect"
 import { Metadata } from "../../contract/api/Metadata.ts"
 import { Instant, Timestamp } from "../../contract/api/Timestamp.ts"
+import { Customer } from "../../vendor/customers/Customer.ts"
+import { releaseBorrowed } from "./Lease.ts"
+import { License } from "./License.ts"
 
 export const DeviceStatus = Schema.Literals(["active", "deactivated", "blacklisted", "reset", "expired"]).annotate({
   identifier: "DeviceStatus",
@@ -41,17 +44,18 @@ export const Device = Schema.Struct({
   last_validated_at: Schema.optionalKey(Instant("When the device was last validated.")),
   slot_held_until: Schema.optionalKey(
     Instant("Until when the slot of a deactivated device stays taken, because the device may work offline until then.")
+  ),
+  expanded: Schema.optionalKey(
+    Schema.Struct({ license: Schema.optionalKey(License), customer: Schema.optionalKey(Customer) }).annotate({
+      description: "With expand: the device's license, and the license's customer if one is linked."
+    })
   )
 }).annotate({ identifier: "Device", description: "A machine or container that has activated a license." })
 export type Device = typeof Device.Type
 
-/** Absent: false. */
-export const releaseBorrowed = Schema.optionalKey(
-  Schema.Boolean.annotate({
-    description: "True also frees a borrowed seat, which its machine may still use without a connection.",
-    default: false
-  })
-)
+/** The records that the query parameter `expand` can add to a device. */
+export const deviceExpandable = ["license", "customer"] as const
+export type DeviceExpandable = (typeof deviceExpandable)[number]
 
 export const DeviceReset = Schema.Struct({ release_borrowed: releaseBorrowed }).annotate({
   identifier: "DeviceResetRequest"

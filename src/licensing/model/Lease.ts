@@ -15,3 +15,11 @@ export const Lease = Schema.Struct({
   )
 }).annotate({ identifier: "Lease" })
 export type Lease = typeof Lease.Type
+
+/** Absent: false. */
+export const releaseBorrowed = Schema.optionalKey(
+  Schema.Boolean.annotate({
+    description: "True also frees a borrowed seat, which its machine may still use without a connection.",
+    default: false
+  })
+)

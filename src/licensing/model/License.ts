@@ -9,7 +9,7 @@ import { Customer } from "../../vendor/customers/Customer.ts"
 import { licenseLimits, Policy } from "../../vendor/policies/Policy.ts"
 import { policyFeaturesMax } from "../../vendor/policies/PolicyFeature.ts"
 import { Product } from "../../vendor/products/Product.ts"
-import { releaseBorrowed } from "./Device.ts"
+import { releaseBorrowed } from "./Lease.ts"
 import { LicenseFeatureAssign } from "./LicenseFeature.ts"
 import { sendKey } from "./RenewalRequests.ts"
 

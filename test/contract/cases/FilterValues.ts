@@ -57,7 +57,10 @@ const metadata = [
   ["none", "none"]
 ]
 
-const expandedLicenses = ["product", "product,policy,customer"]
+const expanded: Readonly<Record<string, ReadonlyArray<string>>> = {
+  listLicenses: ["product", "product,policy,customer"],
+  listAllDevices: ["license", "license,customer"]
+}
 
 export const queriesOf = ({ id, query }: Operation, valuesMax = Number.POSITIVE_INFINITY): ReadonlyArray<string> => [
   "",
@@ -66,8 +69,8 @@ export const queriesOf = ({ id, query }: Operation, valuesMax = Number.POSITIVE_
     .flatMap(({ name, schema }) => {
       if (name === "metadata") return metadata.slice(0, valuesMax).map(([key, value]) => `&metadata[${key}]=${value}`)
       const each = resolved(schema)["enum"] as ReadonlyArray<string> | undefined
-      const expanded = name === "expand" && id === "listLicenses" ? expandedLicenses : texts[name]
-      const values = each !== undefined && each.length <= eachMax ? each : expanded
+      const own = (name === "expand" ? expanded[id] : undefined) ?? texts[name]
+      const values = each !== undefined && each.length <= eachMax ? each : own
       assert.isDefined(values, `give FilterValues.ts some values of the filter ${name}`)
       return values.slice(0, valuesMax).map((value) => `&${name}=${encodeURIComponent(value)}`)
     })

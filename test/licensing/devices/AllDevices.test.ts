@@ -16,7 +16,13 @@ const makeProduct = Effect.fnUntraced(function* (code: string, more: object = {}
   return { product_id: product.id, policy_id: policy.id }
 })
 
-const makeLicense = Effect.fnUntraced(function* (ids: { readonly product_id: string; readonly policy_id: string }) {
+interface Sold {
+  readonly product_id: string
+  readonly policy_id: string
+  readonly customer_id?: string
+}
+
+const makeLicense = Effect.fnUntraced(function* (ids: Sold) {
   const { client, send } = yield* TestServer
   const { license, license_key } = yield* client.licenses.create({ payload: ids })
   const headers = { authorization: `License ${license_key}` }
@@ -70,6 +76,32 @@ layer(TestServer.layer)("The devices of all licenses", (it) => {
       assert.deepInclude(counted, { total: 2, total_is_capped: false })
       const uncounted = yield* list({ include_total: "true", status: "active", limit: 1 })
       assert.notProperty(uncounted, "total")
+    })
+  )
+
+  it.effect("are listed with their licenses and customers if they are asked for", () =>
+    Effect.gen(function* () {
+      const { advance, client } = yield* TestServer
+      const sold = yield* makeProduct("expanded")
+      const customer = yield* client.customers.create({ payload: { name: "Ada", code: "ada" } })
+      const bought = yield* makeLicense({ ...sold, customer_id: customer.id })
+      const other = yield* makeLicense(sold)
+      yield* bought.call("activate", { fingerprint: "one", hostname: "one" })
+      yield* advance(1)
+      yield* other.call("activate", { fingerprint: "two", hostname: "two" })
+      const shown = (query: object) =>
+        Effect.map(list({ product_id: sold.product_id, ...query }), ({ items }) =>
+          items.map(({ expanded }) => expanded && [expanded.license?.id, expanded.customer?.name])
+        )
+      assert.deepStrictEqual(yield* shown({}), [undefined, undefined])
+      assert.deepStrictEqual(yield* shown({ expand: ["license"] }), [
+        [other.id, undefined],
+        [bought.id, undefined]
+      ])
+      assert.deepStrictEqual(yield* shown({ expand: ["license", "customer"] }), [
+        [other.id, undefined],
+        [bought.id, "Ada"]
+      ])
     })
   )
 

@@ -5,18 +5,24 @@ import { useState } from "react"
 import { type Device, DeviceBindingKind, DeviceStatus } from "../../../licensing/model/Device.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { sentenceOf } from "../parts/Format.ts"
+import { deviceName, licenseName } from "../parts/LicenseName.ts"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { Views } from "../tables/Views.tsx"
-import { DeviceActions, deviceName } from "./DeviceActions.tsx"
+import { DeviceActions } from "./DeviceActions.tsx"
 import { type DeviceSearch, filtersOf, Seen } from "./DeviceSearch.ts"
 
 const route = getRouteApi("/devices")
 const statuses = choicesOf(DeviceStatus.literals)
 const kinds = choicesOf(DeviceBindingKind.literals)
 const periods = choicesOf(Seen.literals)
+
+const ownerOf = ({ expanded: { customer, license } = {} }: Device): string => {
+  if (license === undefined) return "Open the license"
+  return licenseName({ ...license, expanded: customer === undefined ? {} : { customer } })
+}
 
 const columns: ReadonlyArray<Column<Device>> = [
   {
@@ -44,9 +50,9 @@ const columns: ReadonlyArray<Column<Device>> = [
         to="/licenses/$id"
         params={{ id: device.license_id }}
         hash="devices"
-        aria-label={`Open the license of ${deviceName(device)}`}
+        aria-label={`License of ${deviceName(device)}: ${ownerOf(device)}`}
       >
-        Open the license
+        {ownerOf(device)}
       </Link>
     )
   }
@@ -65,7 +71,8 @@ export const AllDevices = () => {
   const narrow = useNarrow()
   // A fingerprint identifies somebody's machine: it stays out of the address.
   const [fingerprint, setFingerprint] = useState<string>()
-  const query = { ...filtersOf(search), ...pageOf(search), ...(fingerprint === undefined ? {} : { fingerprint }) }
+  const all = { ...filtersOf(search), ...pageOf(search), expand: ["license", "customer"] as const }
+  const query = { ...all, ...(fingerprint === undefined ? {} : { fingerprint }) }
   const page = useAsk("listAllDevices", { query })
   const isMore = AsyncResult.isSuccess(page) && page.value.next !== undefined
   return (

@@ -3,11 +3,10 @@ import type { Device } from "../../../licensing/model/Device.ts"
 import { Consequences } from "../consequences/Consequences.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, flag } from "../parts/Fields.tsx"
+import { deviceName } from "../parts/LicenseName.ts"
 import { Menu } from "../parts/Menu.tsx"
 import { change } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
-
-export const deviceName = (device: Device) => device.hostname ?? device.fingerprint ?? device.pod_name ?? device.id
 
 interface Props {
   readonly device: Device

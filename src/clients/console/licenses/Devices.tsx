@@ -1,7 +1,8 @@
 /** The devices of a license. */
 import type { Device } from "../../../licensing/model/Device.ts"
 import type { License } from "../../../licensing/model/License.ts"
-import { DeviceActions, deviceName, ResetDevice } from "../devices/DeviceActions.tsx"
+import { DeviceActions, ResetDevice } from "../devices/DeviceActions.tsx"
+import { deviceName } from "../parts/LicenseName.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"

@@ -1,4 +1,5 @@
-/** How licenses are named. */
+/** How licenses and devices are named. */
+import type { Device } from "../../../licensing/model/Device.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "./Format.ts"
 
@@ -14,5 +15,7 @@ export const licenseTitle = (license: License): string => {
   const owner = license.customer_name || license.customer_email || license.expanded?.customer?.name
   return `the license …${license.license_key_last4}${owner ? ` of ${owner}` : ""}`
 }
+
+export const deviceName = ({ fingerprint, hostname, id, pod_name }: Device) => hostname ?? fingerprint ?? pod_name ?? id
 
 export const licenseCount = (count: number) => `${countOf(count)} license${count === 1 ? "" : "s"}`
