@@ -5,8 +5,8 @@ import { metadata } from "../parts/Metadata.tsx"
 import type { Payload } from "../service/Service.ts"
 
 const starts = [
-  { id: "creation", name: "when it is issued" },
-  { id: "first_activation", name: "when it is first activated" }
+  { id: "creation", name: "When it is issued" },
+  { id: "first_activation", name: "When it is first activated" }
 ] as const
 
 export const policyFields: FieldsOf<Payload<"createPolicy">> = {

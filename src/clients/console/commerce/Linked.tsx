@@ -70,6 +70,8 @@ export const ChangeStatus = <S extends string, R extends { readonly status: S },
   readonly update: (status: S) => Effect.Effect<R, E, Client>
   /** Gives the record the status that it had before. */
   readonly restore: (before: R) => Effect.Effect<R, E, Client>
+  /** It is the screen's primary button. */
+  readonly primary?: true
 }) => {
   const { edited, noun, of, restore, update } = props
   const may = useMay()
@@ -78,6 +80,7 @@ export const ChangeStatus = <S extends string, R extends { readonly status: S },
   return (
     <Action
       label="Change status"
+      {...(props.primary && { primary: true })}
       effect={
         <>The status is a record: by itself it changes no license. {may("license:read") && <LicenseCount of={of} />}</>
       }

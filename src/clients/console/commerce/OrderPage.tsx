@@ -46,7 +46,11 @@ const Screen = ({ order }: Props) => {
   const isSettled = order.period_start !== undefined || order.subscription_id !== undefined
   return (
     <>
-      <Heading title={`Order ${order.external_id}`} about={<Status of={order.status} />}>
+      <Heading
+        title={`Order ${order.external_id}`}
+        about={<Status of={order.status} />}
+        {...(may("product:write") && { more: <Edit order={order} /> })}
+      >
         {may("product:write") && <Actions order={order} />}
       </Heading>
       <div className="split">
@@ -102,32 +106,39 @@ const About = ({ order }: Props) => {
   )
 }
 
+const editedOf = (order: Order) => ({ record: order, reread: () => run("getOrder", { params: { id: order.id } }) })
+
 const Actions = ({ order }: Props) => {
-  const may = useMay()
   const params = { id: order.id }
-  const edited = { record: order, reread: () => run("getOrder", { params }) }
   return (
     <>
-      <Refund order={order} />
       <ChangeStatus
         noun="order"
         of={{ order_id: order.id }}
         field={orderStatus}
-        edited={edited}
+        edited={editedOf(order)}
         update={(status) => send("updateOrder", { params, payload: { status } })}
         restore={({ status }) => send("updateOrder", { params, payload: { status } })}
       />
-      <Action
-        label="Edit"
-        send="Save"
-        title="Edit the order"
-        effect="The record changes. Licenses keep what they have. An emptied field is cleared."
-        fields={orderFields(order.product_id, may("license:read"))}
-        edited={edited}
-        run={(payload: OrderUpdate, read = order) =>
-          change("updateOrder", { params, payload: withBothEnds(read as Order, payload) }, read)
-        }
-      />
+      <Refund order={order} primary />
     </>
+  )
+}
+
+const Edit = ({ order }: Props) => {
+  const may = useMay()
+  const params = { id: order.id }
+  return (
+    <Action
+      label="Edit"
+      send="Save"
+      title="Edit the order"
+      effect="The record changes. Licenses keep what they have. An emptied field is cleared."
+      fields={orderFields(order.product_id, may("license:read"))}
+      edited={editedOf(order)}
+      run={(payload: OrderUpdate, read = order) =>
+        change("updateOrder", { params, payload: withBothEnds(read as Order, payload) }, read)
+      }
+    />
   )
 }

@@ -103,16 +103,6 @@ const Actions = ({ subscription }: Props) => {
   const edited = { record: subscription, reread: () => run("getSubscription", { params }) }
   return (
     <>
-      <ChangeStatus
-        noun="subscription"
-        of={{ subscription_id: subscription.id }}
-        field={subscriptionStatus}
-        edited={edited}
-        update={(status) => send("updateSubscription", { params, payload: { status } })}
-        restore={({ canceled_at, status }) =>
-          send("updateSubscription", { params, payload: { status, canceled_at: canceled_at ?? null } })
-        }
-      />
       <Action
         label="Edit"
         send="Save"
@@ -121,6 +111,17 @@ const Actions = ({ subscription }: Props) => {
         fields={subscriptionFields(may("license:read"))}
         edited={edited}
         run={(payload: SubscriptionUpdate, read) => change("updateSubscription", { params, payload }, read)}
+      />
+      <ChangeStatus
+        primary
+        noun="subscription"
+        of={{ subscription_id: subscription.id }}
+        field={subscriptionStatus}
+        edited={edited}
+        update={(status) => send("updateSubscription", { params, payload: { status } })}
+        restore={({ canceled_at, status }) =>
+          send("updateSubscription", { params, payload: { status, canceled_at: canceled_at ?? null } })
+        }
       />
     </>
   )

@@ -5,6 +5,7 @@ import {
   type CustomFieldValueType
 } from "../../../vendor/customFields/CustomField.ts"
 import { answer, type Choice, choice, type Field, instant, integer, text } from "../parts/Fields.tsx"
+import { capital } from "../parts/Format.ts"
 import type { Payload } from "../service/Service.ts"
 
 export const valueTypes = {
@@ -22,7 +23,7 @@ export const valueTypeChoices: ReadonlyArray<Choice<CustomFieldValueType>> = Obj
 export const resourceChoices: ReadonlyArray<Choice<CustomFieldResourceType>> = CustomFieldResourceType.literals.map(
   (id) => ({
     id,
-    name: `${id}s`
+    name: capital(`${id}s`)
   })
 )
 

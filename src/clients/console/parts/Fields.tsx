@@ -6,8 +6,8 @@ import {
   inputDayOf,
   inputInstantOf,
   readerZone,
-  startOfInputDay,
-  wordsOf
+  sentenceOf,
+  startOfInputDay
 } from "./Format.ts"
 
 export interface Choice<A extends string = string> {
@@ -125,8 +125,8 @@ export const answer = (label: string, options?: Options): Field<boolean> => ({
   control: {
     kind: "choice",
     choices: [
-      { id: "yes", name: "yes" },
-      { id: "no", name: "no" }
+      { id: "yes", name: "Yes" },
+      { id: "no", name: "No" }
     ]
   },
   read: (texts) => {
@@ -208,7 +208,7 @@ export const checks = <A extends string>(
 
 /** The values of an enumeration as choices. */
 export const choicesOf = <A extends string>(literals: ReadonlyArray<A>): ReadonlyArray<Choice<A>> =>
-  literals.map((id) => ({ id, name: wordsOf(id) }))
+  literals.map((id) => ({ id, name: sentenceOf(id) }))
 
 interface Shown {
   readonly name: string

@@ -196,8 +196,8 @@ const ValueView = (props: {
         value={entry.text === "yes" ? "yes" : "no"}
         onChange={({ currentTarget: { value } }) => onChange({ ...entry, text: value })}
       >
-        <option>yes</option>
-        <option>no</option>
+        <option value="yes">Yes</option>
+        <option value="no">No</option>
       </select>
     )
   return (

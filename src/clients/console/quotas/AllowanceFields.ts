@@ -1,7 +1,7 @@
 /** What a policy or a license says of a quota: its fields and its words. */
 import type { Allowance, ResetPeriod } from "../../../vendor/policies/ResetPeriod.ts"
 import { choice, integer, number } from "../parts/Fields.tsx"
-import { countOf } from "../parts/Format.ts"
+import { capital, countOf } from "../parts/Format.ts"
 
 const everyWords = {
   day: "each day",
@@ -11,11 +11,11 @@ const everyWords = {
   subscription: "with each period of the subscription"
 } as const satisfies Readonly<Record<ResetPeriod, string>>
 
-const periods = Object.entries(everyWords).map(([id, name]) => ({ id: id as ResetPeriod, name }))
+const periods = Object.entries(everyWords).map(([id, name]) => ({ id: id as ResetPeriod, name: capital(name) }))
 
 const anchors = [
-  { id: "license", name: "when the license starts" },
-  { id: "subscription", name: "when the subscription’s period starts" }
+  { id: "license", name: "When the license starts" },
+  { id: "subscription", name: "When the subscription’s period starts" }
 ] as const
 
 export const allowance = {

@@ -11,9 +11,9 @@ import { send } from "../service/Service.ts"
 export type Origin = { readonly order_id: string } | { readonly subscription_id: string }
 
 const outcomes = [
-  { id: "keep", name: "stay as they are" },
-  { id: "suspend", name: "are suspended" },
-  { id: "revoke", name: "are revoked" }
+  { id: "keep", name: "Stay as they are" },
+  { id: "suspend", name: "Suspend" },
+  { id: "revoke", name: "Revoke" }
 ] as const
 
 export type Outcome = (typeof outcomes)[number]["id"] | "reinstate"
@@ -29,7 +29,7 @@ export const endingField = choice<Outcome>("Its licenses", outcomes, effects)
 /** What happens to licenses when a record ends or goes on. */
 export const outcomeField = choice<Outcome>(
   "Its licenses",
-  [...outcomes, { id: "reinstate", name: "are reinstated" }],
+  [...outcomes, { id: "reinstate", name: "Reinstate" }],
   effects
 )
 

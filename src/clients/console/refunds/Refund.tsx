@@ -24,7 +24,13 @@ interface Choice {
   readonly licenses: Outcome
 }
 
-export const Refund = ({ order }: { readonly order: Order }) => {
+interface Props {
+  readonly order: Order
+  /** It is the screen's primary button. */
+  readonly primary?: true
+}
+
+export const Refund = ({ order, primary }: Props) => {
   const may = useMay()
   /** The status on the screen. If another person has changed it since, the refund is not sent. */
   const known = useRef(order.status)
@@ -59,6 +65,7 @@ export const Refund = ({ order }: { readonly order: Order }) => {
         </>
       }
       danger
+      {...(primary && { primary })}
       fields={mayChange ? { licenses: endingField } : {}}
       initial={{ licenses: "suspend" }}
       run={({ licenses = "keep" }: Choice) => changeBy(refund(licenses))}

@@ -85,12 +85,12 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         yield* withPerson(skip, async (person) => {
           await person.opens(`/licenses/${license.id}`, name)
           await person.pick("Actions for Renders", "Edit Renders")
-          await person.choose("Begins anew", "with each period of the subscription")
+          await person.choose("Begins anew", "With each period of the subscription")
           await person.click("Save")
           assert.deepStrictEqual(await faultsOf(person), [
             "The license is not linked to a subscription: link one first."
           ])
-          await person.choose("Begins anew", "each week")
+          await person.choose("Begins anew", "Each week")
           await person.fill("Carried over at most", "500")
           await person.click("Save")
           assert.deepStrictEqual(await faultsOf(person), [

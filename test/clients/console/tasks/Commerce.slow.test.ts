@@ -17,7 +17,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   }) => {
     const params = { id }
     await person.opens(`/orders/${id}`, `Order ${number}`)
-    await person.click("Edit")
+    await person.pick("More", "Edit")
     const theirs = { external_system: "paddle", metadata: { note: "theirs" } }
     await Effect.runPromise(client.commerce.updateOrder({ params, payload: theirs }))
     await person.fill("System", "stripe_eu.1")
@@ -101,7 +101,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     }
     await Effect.runPromise(client.commerce.updateOrder({ params, payload: period }))
     await person.opens(`/orders/${order.id}`, `Order ${number}`)
-    await person.click("Edit")
+    await person.pick("More", "Edit")
     await person.fill("Period ends", "2026-03-01T00:00")
     // Meanwhile somebody else moves the other end: first before the form reads it again, then right after.
     const begins = [Date.parse("2026-01-02T05:00:00Z"), Date.parse("2026-01-03T05:00:00Z")] as const
@@ -190,8 +190,8 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       [[customer.id, "active"]]
     )
     await person.click("Change status")
-    await person.choose("Status", "canceled")
-    await person.choose("Its licenses", "are suspended")
+    await person.choose("Status", "Canceled")
+    await person.choose("Its licenses", "Suspend")
     await person.click("Change status")
     await person.isDone()
     await person.sees("Status: active → canceled")

@@ -24,7 +24,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await person.click("New custom field")
       await person.fill("Name", name)
       await person.fill("Code", name.toLowerCase())
-      await person.choose("For", "licenses")
+      await person.choose("For", "Licenses")
       await person.choose("Type", type)
       await fill()
       await person.click("Create custom field")
@@ -100,7 +100,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     assert.deepStrictEqual(await faultsOf(person), ["This is no whole number, or too large a one."])
     assert.deepStrictEqual(await values(), {})
     await person.fill("seats", "-3")
-    await person.choose("vip", "no")
+    await person.choose("vip", "No")
     await person.fill("renewal", "2027-01-02T03:04")
     await person.choose("tier", "silver")
     await person.click("Save")
@@ -168,7 +168,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     assert.include(await faultsOf(person), "This is no number.")
     await person.fill("Value of seats", "2.5")
     await add("vip", "Yes or no")
-    await person.choose("Value of vip", "yes")
+    await person.choose("Value of vip", "Yes")
     await add("left", "Nothing")
     await add("tags", "JSON")
     await person.fill("Value of tags", `["a",`)
@@ -214,7 +214,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         const dialogs = [
           [`/orders/${order.id}`, `Order ${number}`, `Refund order ${number}`],
           [`/orders/${order.id}`, `Order ${number}`, "Change status"],
-          [`/orders/${order.id}`, `Order ${number}`, "Edit"],
+          [`/orders/${order.id}`, `Order ${number}`, "Edit", "More"],
           [`/subscriptions?product_id=${product.id}`, "Subscriptions", "New subscription"],
           [`/products/${product.id}/versions`, "Versions", "New version"],
           [`/products/${product.id}`, product.name, "New custom field"],
@@ -222,8 +222,9 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         ] as const
         const overflow = "document.querySelector('dialog').scrollWidth - document.querySelector('dialog').clientWidth"
         yield* withPerson(skip, async (person) => {
-          for (const [path, heading, button] of dialogs) {
+          for (const [path, heading, button, menu] of dialogs) {
             await person.opens(path, heading)
+            if (menu !== undefined) await person.click(menu)
             await person.click(button)
             await person.inLooks(looks, async (look) => {
               const where = `${button}, ${JSON.stringify(look)}`

@@ -34,7 +34,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       await person.search(email)
       await person.seesHeading(name)
       await person.click(`Refund order ${number}`)
-      await person.choose("Its licenses", "are revoked")
+      await person.choose("Its licenses", "Revoke")
       await person.click("Refund")
       await person.isDone()
       await person.sees(/^Revoked$/)
