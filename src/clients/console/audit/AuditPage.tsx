@@ -2,10 +2,11 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { LicenseAudit, UsageBalance } from "../../../insight/reports/model/Report.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
+import type { NameOf } from "../parts/FeatureNames.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, sentenceOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
-import { By } from "../parts/Names.tsx"
+import { By, FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { type Column, Facts, Heading, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -50,7 +51,7 @@ export const AuditPage = () => {
           </search>
           <About audit={audit} />
           <Events audit={audit} before={before} period={period} />
-          <Usage of={audit.usage} />
+          <Usage of={audit.usage} product={audit.license.product_id} />
           <Validations of={audit.validations} />
         </>
       )}
@@ -113,13 +114,13 @@ const Events = (props: {
   )
 }
 
-const usageColumns: ReadonlyArray<Column<UsageBalance>> = [
-  { title: "Feature", show: ({ feature_code, feature_id }) => feature_code ?? feature_id },
-  { title: "At the beginning", number: true, show: ({ opening_balance }) => countOf(opening_balance) },
+const usageColumns = (nameOf: NameOf): ReadonlyArray<Column<UsageBalance>> => [
+  { title: "Feature", show: ({ feature_code }) => <FeatureName code={feature_code} nameOf={nameOf} /> },
+  { title: "At the beginning", number: true, goes: "first", show: ({ opening_balance }) => countOf(opening_balance) },
   { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
-  { title: "Reset", number: true, show: ({ reset, restarted }) => countOf(reset + restarted) },
+  { title: "Reset", number: true, goes: "next", show: ({ reset, restarted }) => countOf(reset + restarted) },
   { title: "At the end", number: true, show: ({ closing_balance }) => countOf(closing_balance) },
-  { title: "Credits added", number: true, show: ({ topped_up }) => countOf(topped_up) },
+  { title: "Credits added", number: true, goes: "first", show: ({ topped_up }) => countOf(topped_up) },
   {
     title: "Quota",
     number: true,
@@ -127,17 +128,20 @@ const usageColumns: ReadonlyArray<Column<UsageBalance>> = [
   }
 ]
 
-const Usage = ({ of }: { readonly of: LicenseAudit["usage"] }) => (
-  <Section id="usage" title="Usage">
-    <Table
-      caption="Usage"
-      rows={of}
-      keyOf={({ feature_id }) => feature_id}
-      empty="Nothing was used in this period."
-      columns={usageColumns}
-    />
-  </Section>
-)
+const Usage = ({ of, product }: { readonly of: LicenseAudit["usage"]; readonly product: string }) => {
+  const { nameOf } = useFeatureNames(product)
+  return (
+    <Section id="usage" title="Usage">
+      <Table
+        caption="Usage"
+        rows={of}
+        keyOf={({ feature_id }) => feature_id}
+        empty="Nothing was used in this period."
+        columns={usageColumns(nameOf)}
+      />
+    </Section>
+  )
+}
 
 const Validations = ({ of }: { readonly of: LicenseAudit["validations"] }) => (
   <Section id="validations" title="Validations by day (UTC)">

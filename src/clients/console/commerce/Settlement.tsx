@@ -1,9 +1,12 @@
 /** The usage of a period under a subscription or an order, for the bill: by feature, and by license. */
+
 import { Link, useNavigate } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import type { Success } from "../../client/Client.ts"
+import type { NameOf } from "../parts/FeatureNames.ts"
 import { afterInputDay, countOf, inputDayOf, startOfInputDay } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
+import { FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import type { Origin } from "../refunds/LinkedLicenses.ts"
 import { DayFilter } from "../reports/UsageFilters.tsx"
@@ -69,37 +72,46 @@ const Day = ({
   return <DayFilter label={label} value={days[name]} onChange={set} />
 }
 
-const Tables = ({ of, report }: { readonly of: Origin; readonly report: Report }) => (
-  <>
-    <p className="quiet">
-      Usage from <Time at={report.period.from} none="the beginning" /> until <Time at={report.period.to} />.
-      {report.period.removed_until !== undefined && (
-        <>
-          {" "}
-          Usage before <Time at={report.period.removed_until} /> has been removed.
-        </>
-      )}
-    </p>
-    <Table
-      caption="Usage by feature"
-      rows={report.by_feature}
-      keyOf={({ feature_code }) => feature_code ?? ""}
-      empty="Nothing was used in this period."
-      columns={[
-        { title: "Feature", show: ({ feature_code }) => feature_code ?? "a deleted feature" },
-        { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
-        { title: "Times", number: true, show: ({ consumptions }) => countOf(consumptions) },
-        { title: "Credits added", number: true, show: ({ topped_up }) => countOf(topped_up) }
-      ]}
-    />
-    {report.lines.length > 0 && <Lines of={of} lines={report.lines} />}
-  </>
-)
+const Tables = ({ of, report }: { readonly of: Origin; readonly report: Report }) => {
+  const { nameOf } = useFeatureNames((report.order ?? report.subscription)?.product_id)
+  return (
+    <>
+      <p className="quiet">
+        Usage from <Time at={report.period.from} none="the beginning" /> until <Time at={report.period.to} />.
+        {report.period.removed_until !== undefined && (
+          <>
+            {" "}
+            Usage before <Time at={report.period.removed_until} /> has been removed.
+          </>
+        )}
+      </p>
+      <Table
+        caption="Usage by feature"
+        rows={report.by_feature}
+        keyOf={({ feature_code }) => feature_code ?? ""}
+        empty="Nothing was used in this period."
+        columns={[
+          { title: "Feature", show: ({ feature_code }) => <FeatureName code={feature_code} nameOf={nameOf} /> },
+          { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
+          { title: "Times", number: true, goes: "next", show: ({ consumptions }) => countOf(consumptions) },
+          { title: "Credits added", number: true, goes: "first", show: ({ topped_up }) => countOf(topped_up) }
+        ]}
+      />
+      {report.lines.length > 0 && <Lines of={of} lines={report.lines} nameOf={nameOf} />}
+    </>
+  )
+}
 
 /** Lines on the screen; a report export has them all. */
 const linesMax = 200
 
-const Lines = ({ lines, of }: { readonly of: Origin; readonly lines: Report["lines"] }) => {
+interface LinesProps {
+  readonly of: Origin
+  readonly lines: Report["lines"]
+  readonly nameOf: NameOf
+}
+
+const Lines = ({ lines, nameOf, of }: LinesProps) => {
   const licenses = useAsk("listLicenses", { query: { ...of, limit: 200, expand: ["customer"] } })
   const items = AsyncResult.isSuccess(licenses) ? licenses.value.items : []
   const names = new Map(items.map((license) => [license.id, licenseName(license)]))
@@ -119,14 +131,29 @@ const Lines = ({ lines, of }: { readonly of: Origin; readonly lines: Report["lin
               </Link>
             )
           },
-          { title: "Feature", show: ({ feature_code }) => feature_code ?? "a deleted feature" },
-          { title: "Counter before", number: true, show: ({ opening_balance }) => countOf(opening_balance) },
+          {
+            title: "Feature",
+            goes: "last",
+            show: ({ feature_code }) => <FeatureName code={feature_code} nameOf={nameOf} />
+          },
+          {
+            title: "Counter before",
+            number: true,
+            goes: "first",
+            show: ({ opening_balance }) => countOf(opening_balance)
+          },
           { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
-          { title: "Reset", number: true, show: ({ reset, restarted }) => countOf(reset + restarted) },
-          { title: "Counter after", number: true, show: ({ closing_balance }) => countOf(closing_balance) },
+          { title: "Reset", number: true, goes: "first", show: ({ reset, restarted }) => countOf(reset + restarted) },
+          {
+            title: "Counter after",
+            number: true,
+            goes: "next",
+            show: ({ closing_balance }) => countOf(closing_balance)
+          },
           {
             title: "Quota",
             number: true,
+            goes: "next",
             show: ({ max_after }) => (max_after === undefined ? "–" : countOf(max_after))
           }
         ]}

@@ -2,9 +2,10 @@
 import { Link } from "@tanstack/react-router"
 import type { CustomerSummary, UsageSummaryRow } from "../../../insight/reports/model/Report.ts"
 import type { LicenseStatus } from "../../../licensing/model/License.ts"
+import type { NameOf } from "../parts/FeatureNames.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { RecordName } from "../parts/Names.tsx"
+import { FeatureName, RecordName, useFeatureNames } from "../parts/Names.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
@@ -32,28 +33,31 @@ export const Summary = ({ id, period }: Props) => {
   )
 }
 
-const Figures = ({ of }: { readonly of: CustomerSummary }) => (
-  <>
-    <Facts
-      of={[
-        ["Licenses", <Licenses key="licenses" of={of} />],
-        ["Devices in use", countOf(of.active_devices)],
-        ["Floating seats in use", countOf(of.live_leases)],
-        ["Orders", tallyOf(of.orders)],
-        ["Subscriptions", tallyOf(of.subscriptions)],
-        ["Validations", `${countOf(of.validations.validations)}, ${countOf(of.validations.refused)} refused`],
-        ["Since", <Time key="since" at={of.period.from} only="day" none="the beginning" />]
-      ]}
-    />
-    <Table
-      caption="Usage"
-      rows={of.usage}
-      keyOf={({ feature_code = "", product_id = "" }) => `${product_id} ${feature_code}`}
-      empty="Nothing was used in this period."
-      columns={usageColumns}
-    />
-  </>
-)
+const Figures = ({ of }: { readonly of: CustomerSummary }) => {
+  const { nameOf } = useFeatureNames()
+  return (
+    <>
+      <Facts
+        of={[
+          ["Licenses", <Licenses key="licenses" of={of} />],
+          ["Devices in use", countOf(of.active_devices)],
+          ["Floating seats in use", countOf(of.live_leases)],
+          ["Orders", tallyOf(of.orders)],
+          ["Subscriptions", tallyOf(of.subscriptions)],
+          ["Validations", `${countOf(of.validations.validations)}, ${countOf(of.validations.refused)} refused`],
+          ["Since", <Time key="since" at={of.period.from} only="day" none="the beginning" />]
+        ]}
+      />
+      <Table
+        caption="Usage"
+        rows={of.usage}
+        keyOf={({ feature_code = "", product_id = "" }) => `${product_id} ${feature_code}`}
+        empty="Nothing was used in this period."
+        columns={usageColumns(nameOf)}
+      />
+    </>
+  )
+}
 
 interface Tally {
   readonly total: number
@@ -79,15 +83,16 @@ const Licenses = ({ of: { customer, licenses } }: { readonly of: CustomerSummary
   )
 }
 
-const usageColumns: ReadonlyArray<Column<UsageSummaryRow>> = [
-  { title: "Feature", show: ({ feature_code }) => feature_code ?? "deleted" },
+const usageColumns = (nameOf: NameOf): ReadonlyArray<Column<UsageSummaryRow>> => [
+  { title: "Feature", show: ({ feature_code }) => <FeatureName code={feature_code} nameOf={nameOf} /> },
   {
     title: "Product",
+    goes: "last",
     show: ({ product_id }) => (product_id === undefined ? "–" : <RecordName field="product_id" id={product_id} />)
   },
   { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
-  { title: "Times", number: true, show: ({ consumptions }) => countOf(consumptions) },
-  { title: "Reset", number: true, show: ({ reset }) => countOf(reset) },
-  { title: "Credits added", number: true, show: ({ topped_up }) => countOf(topped_up) },
-  { title: "Licenses", number: true, show: ({ licenses }) => countOf(licenses) }
+  { title: "Times", number: true, goes: "next", show: ({ consumptions }) => countOf(consumptions) },
+  { title: "Reset", number: true, goes: "first", show: ({ reset }) => countOf(reset) },
+  { title: "Credits added", number: true, goes: "first", show: ({ topped_up }) => countOf(topped_up) },
+  { title: "Licenses", number: true, goes: "next", show: ({ licenses }) => countOf(licenses) }
 ]

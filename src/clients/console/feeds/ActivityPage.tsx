@@ -10,6 +10,7 @@ import { Heading, Status, Time } from "../parts/Show.tsx"
 import { run, useMay } from "../service/Hooks.ts"
 import { Filter } from "../tables/List.tsx"
 import { ActivityDetails, EventDetails } from "./Details.tsx"
+import { EventRecord, nounOf } from "./EventRecord.tsx"
 import { ActivityFilters, EventFilters, useNarrowFeed } from "./FeedFilters.tsx"
 import { activityFiltersOf, eventFiltersOf, type FeedSearch } from "./FeedSearch.ts"
 import { type FeedColumn, FeedTable } from "./FeedTable.tsx"
@@ -19,8 +20,8 @@ import { useFeed } from "./UseFeed.ts"
 const route = getRouteApi("/activity")
 
 const feeds = [
-  { id: "activities", name: "what was done, and refused" },
-  { id: "events", name: "what has changed" }
+  { id: "activities", name: "What was done, and refused" },
+  { id: "events", name: "What has changed" }
 ]
 
 export const ActivityPage = () => {
@@ -124,10 +125,12 @@ const eventColumns: ReadonlyArray<FeedColumn<Event>> = [
   {
     title: "Record",
     goes: "last",
-    show: ({ resource_id, resource_type }) => (
+    show: (event) => (
       <>
-        {sentenceOf(resource_type)}
-        <small>{resource_id !== undefined && <RecordName field={`${resource_type}_id`} id={resource_id} />}</small>
+        {nounOf(event)}
+        <small>
+          <EventRecord of={event} />
+        </small>
       </>
     )
   },

@@ -1,14 +1,15 @@
 /** The facts of entries, with links to what they are about. */
 import { Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
-import type { ReactNode } from "react"
+import { Fragment, type ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { wordsOf } from "../parts/Format.ts"
-import { RecordName } from "../parts/Names.tsx"
+import { DeviceName, RecordName } from "../parts/Names.tsx"
 import { Facts, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { changed } from "../tables/List.tsx"
+import { EventRecord, nounOf } from "./EventRecord.tsx"
 
 type Fact = readonly [name: string, value: ReactNode]
 
@@ -41,7 +42,9 @@ export const ActivityDetails = ({ of }: { readonly of: Activity }) => {
               ? []
               : [[recordName(field), <RecordName key={field} field={field} id={id} withId />]]
           }),
-          ...(of.device_id === undefined ? [] : [["Device", <DeviceLink key="device" of={of} />] as const]),
+          ...(of.device_id === undefined
+            ? []
+            : [["Device", <DeviceLink key="device" id={of.device_id} license={of.license_id} />] as const]),
           ...textFact("Feature", of.feature_code),
           ...textFact("Refusal", of.code),
           ...textFact("HTTP status", of.status_code?.toString()),
@@ -55,14 +58,23 @@ export const ActivityDetails = ({ of }: { readonly of: Activity }) => {
   )
 }
 
-const DeviceLink = ({ of: { device_id, license_id } }: { readonly of: Pick<Activity, "device_id" | "license_id"> }) =>
-  license_id === undefined ? (
-    <code>{device_id}</code>
-  ) : (
-    <Link to="/licenses/$id" params={{ id: license_id }} hash="devices">
-      <code>{device_id}</code>
-    </Link>
-  )
+interface DeviceLinkProps {
+  readonly id: string
+  readonly license: string | undefined
+}
+
+const DeviceLink = ({ id, license }: DeviceLinkProps) => (
+  <>
+    {license !== undefined && (
+      <Link to="/licenses/$id" params={{ id: license }} hash="devices">
+        <DeviceName id={id} license={license} />
+      </Link>
+    )}
+    <small>
+      <code>{id}</code>
+    </small>
+  </>
+)
 
 /** An entry's own address: the feed from this entry on. */
 const Permalink = ({ sequence }: { readonly sequence: number }) => (
@@ -86,12 +98,15 @@ export const EventDetails = ({ of }: { readonly of: Event }) => (
         ["By", of.actor_name ?? actorNames[of.actor_type]],
         ...textFact("Actor", of.actor_id),
         [
-          recordName(of.resource_type),
-          of.resource_id === undefined ? (
-            "–"
-          ) : (
-            <RecordName key="resource" field={`${of.resource_type}_id`} id={of.resource_id} withId />
-          )
+          nounOf(of),
+          <Fragment key="resource">
+            <EventRecord of={of} />
+            {of.resource_id !== undefined && (
+              <small>
+                <code>{of.resource_id}</code>
+              </small>
+            )}
+          </Fragment>
         ],
         ...textFact("Address", of.ip_address),
         ["Number", <Permalink key="number" sequence={of.sequence} />]
@@ -104,6 +119,7 @@ export const EventDetails = ({ of }: { readonly of: Event }) => (
 /** What was recorded, by name: ids as links, changes with what was there before. */
 const Metadata = ({ of: { metadata } }: { readonly of: Event }) => {
   const { changes, ...others } = metadata
+  const license = others["license_id"]
   const entries = [...Object.entries(others), ...(isRecord(changes) ? Object.entries(changes) : [])]
   if (entries.length === 0) return null
   return (
@@ -112,7 +128,11 @@ const Metadata = ({ of: { metadata } }: { readonly of: Event }) => {
         <div key={name}>
           <dt>{name.endsWith("_id") ? recordName(name) : wordsOf(name)}</dt>
           <dd>
-            <Recording name={name} value={value} />
+            {name === "device_id" && typeof value === "string" && typeof license === "string" ? (
+              <DeviceName id={value} license={license} />
+            ) : (
+              <Recording name={name} value={value} />
+            )}
           </dd>
         </div>
       ))}

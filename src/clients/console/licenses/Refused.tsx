@@ -1,4 +1,5 @@
 /** What applications were refused lately, and what ends that: the reason first, then the remedy beside it. */
+
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
@@ -6,7 +7,9 @@ import type { License } from "../../../licensing/model/License.ts"
 import { Consequences } from "../consequences/Consequences.tsx"
 import { startOfDay } from "../parts/Days.ts"
 import { Action } from "../parts/Dialog.tsx"
+import type { NameOf } from "../parts/FeatureNames.ts"
 import { countOf } from "../parts/Format.ts"
+import { FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { Time, Waiting } from "../parts/Show.tsx"
 import { causeOf, change, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { Extend, RenewMaintenance } from "./LicenseActions.tsx"
@@ -39,27 +42,34 @@ interface Props {
   readonly mayChange: boolean
 }
 
-export const Refused = ({ license, mayChange, refused }: Props) => (
-  <ul className="refusals">
-    {groupsOf(refused)
-      .slice(0, shownMax)
-      .map((group) => (
-        <Group key={group.key} group={group} license={license} mayChange={mayChange} />
-      ))}
-  </ul>
-)
+export const Refused = ({ license, mayChange, refused }: Props) => {
+  const { nameOf } = useFeatureNames(license.product_id)
+  return (
+    <ul className="refusals">
+      {groupsOf(refused)
+        .slice(0, shownMax)
+        .map((group) => (
+          <Group key={group.key} group={group} license={license} mayChange={mayChange} nameOf={nameOf} />
+        ))}
+    </ul>
+  )
+}
 
 const timesOf = (count: number) =>
   count === 1 ? "Once" : `${countOf(count)}${count === readMax ? " or more" : ""} times`
 
-const Group = (props: { readonly group: RefusalGroup; readonly license: License; readonly mayChange: boolean }) => {
-  const { group, license, mayChange } = props
+interface GroupProps extends Omit<Props, "refused"> {
+  readonly group: RefusalGroup
+  readonly nameOf: NameOf
+}
+
+const Group = ({ group, license, mayChange, nameOf }: GroupProps) => {
   const { code, feature_code, occurred_at } = group.latest
   return (
     <li>
       <p>
         <strong>{wordsOfRefusal(code)}</strong>
-        {feature_code !== undefined && <code>{feature_code}</code>}
+        {feature_code !== undefined && <FeatureName code={feature_code} nameOf={nameOf} />}
         <small>
           {timesOf(group.count)}, last <Time at={occurred_at} />
         </small>

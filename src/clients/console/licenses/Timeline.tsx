@@ -7,8 +7,9 @@ import type { License } from "../../../licensing/model/License.ts"
 import { type Difference, differencesOf } from "../audit/Differences.ts"
 import { Value } from "../audit/Value.tsx"
 import { Empty } from "../parts/Empty.tsx"
+import type { NameOf } from "../parts/FeatureNames.ts"
 import { wordsOf } from "../parts/Format.ts"
-import { By } from "../parts/Names.tsx"
+import { By, FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { Loaded, Section, Time } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
@@ -20,6 +21,7 @@ export const Timeline = ({ license }: { readonly license: License }) => {
   const query = { license_id: id, limit: 20, ...(cursor === undefined ? {} : { cursor }) }
   const activities = useAsk("listActivities", { query })
   const may = useMay()
+  const { nameOf } = useFeatureNames(license.product_id)
   return (
     <Section
       id="timeline"
@@ -36,9 +38,9 @@ export const Timeline = ({ license }: { readonly license: License }) => {
             {items.length === 0 ? (
               <Empty icon="activity" title="Nothing has happened yet" />
             ) : may("event:read") ? (
-              <WithEvents license={license} items={items} />
+              <WithEvents license={license} items={items} nameOf={nameOf} />
             ) : (
-              <Items items={items} events={[]} />
+              <Items items={items} events={[]} nameOf={nameOf} />
             )}
             <HistoryPagination cursor={cursor} next={next} onChange={setCursor} />
           </>
@@ -49,36 +51,44 @@ export const Timeline = ({ license }: { readonly license: License }) => {
 }
 
 interface ItemsProps {
+  readonly nameOf: NameOf
   readonly items: ReadonlyArray<Activity>
   readonly events: ReadonlyArray<Event>
 }
 
 /** The events of the license say what was changed. */
-const WithEvents = ({ items, license: { id } }: Pick<ItemsProps, "items"> & { readonly license: License }) => {
-  const newest = items.find(({ event_sequence }) => event_sequence !== undefined)?.event_sequence ?? 1
+const WithEvents = ({ license: { id }, ...props }: Omit<ItemsProps, "events"> & { readonly license: License }) => {
+  const newest = props.items.find(({ event_sequence }) => event_sequence !== undefined)?.event_sequence ?? 1
   const query = { resource_type: "license", resource_id: id, cursor: newest + 1, limit: 50 } as const
-  return <Items items={items} events={lastOf(useAsk("listEvents", { query }))?.items ?? []} />
+  return <Items {...props} events={lastOf(useAsk("listEvents", { query }))?.items ?? []} />
 }
 
-const Items = ({ events, items }: ItemsProps) => (
+const Items = ({ events, items, nameOf }: ItemsProps) => (
   <ol className="timeline" aria-label="Timeline">
     {items.map((activity) => (
       <Item
         key={activity.sequence}
         activity={activity}
+        nameOf={nameOf}
         event={events.find(({ sequence }) => sequence === activity.event_sequence)}
       />
     ))}
   </ol>
 )
 
-const Item = ({ activity, event }: { readonly activity: Activity; readonly event: Event | undefined }) => {
+interface ItemProps {
+  readonly activity: Activity
+  readonly event: Event | undefined
+  readonly nameOf: NameOf
+}
+
+const Item = ({ activity, event, nameOf }: ItemProps) => {
   const { feature_code, ip_address, occurred_at, result_class } = activity
   return (
     <li className={result_class}>
       <p>
         <strong>{sentenceOfAction(activity)}</strong>
-        {feature_code !== undefined && <code>{feature_code}</code>}
+        {feature_code !== undefined && <FeatureName code={feature_code} nameOf={nameOf} />}
         {event !== undefined && <Changes of={event} />}
       </p>
       <small>

@@ -1,8 +1,21 @@
 /** The health of mail. */
 
 import type { MailHealth } from "../../../ledger/mail/MailHealth.ts"
-import { countOf } from "../parts/Format.ts"
+import { countOf, sentenceOf } from "../parts/Format.ts"
 import { Facts, Status, Time } from "../parts/Show.tsx"
+
+const failures: Readonly<Record<string, string>> = {
+  timeout: "The mail server did not respond in time",
+  connection_failed: "The mail server could not be reached",
+  address_unknown: "The mail server’s name is not known",
+  tls_failed: "The mail server’s certificate was not accepted",
+  sign_in_refused: "The mail server refused the sign-in"
+}
+
+const failureOf = (reason: string): string => {
+  const status = /^status_(\d+)$/.exec(reason)?.[1]
+  return status === undefined ? (failures[reason] ?? sentenceOf(reason)) : `Refused by the mail server (${status})`
+}
 
 export const Mails = ({
   of: { last_failure_reason, mails, oldest_pending_at, status }
@@ -20,7 +33,7 @@ export const Mails = ({
         ["Given up", countOf(mails.given_up_24h)],
         ["Waiting", countOf(mails.pending)],
         ["Oldest waiting", <Time key="oldest" at={oldest_pending_at} none="none" />],
-        ["Last failure", last_failure_reason ?? "none"]
+        ["Last failure", last_failure_reason === undefined ? "none" : failureOf(last_failure_reason)]
       ]}
     />
   )

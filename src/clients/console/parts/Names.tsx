@@ -3,9 +3,10 @@ import { Link } from "@tanstack/react-router"
 import type { ManagementScope } from "../../../access/Scope.ts"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
 import type { OperationId, Success } from "../../client/Client.ts"
-import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
-import { wordsOf } from "./Format.ts"
-import { shortName } from "./LicenseName.ts"
+import { causeOf, lastOf, useAsk, useAskEach, useMay } from "../service/Hooks.ts"
+import { type FeatureNames, type NameOf, namesOf } from "./FeatureNames.ts"
+import { capital, sentenceOf, wordsOf } from "./Format.ts"
+import { deviceName, licenseCount, shortName } from "./LicenseName.ts"
 import { RecordLink } from "./RecordLink.tsx"
 
 interface Kind {
@@ -27,6 +28,11 @@ const bought = ({ external_id, status }: Success<"getOrder"> | Success<"getSubsc
 /** By the name of the field that has the id. */
 const kinds: Readonly<Record<string, Kind>> = {
   api_key_id: kind("admin", "getApiKey", ({ name }) => name),
+  bulk_job_id: kind(
+    "license:read",
+    "getBulkJob",
+    ({ action, matched }) => `${sentenceOf(action)}, ${licenseCount(matched)}`
+  ),
   feature_id: kind("product:read", "getFeature", ({ name }) => name),
   webhook_id: kind("webhook:write", "getWebhook", ({ name }) => name),
   customer_id: kind("license:read", "getCustomer", ({ code, name }) => name || `Customer ${code}`),
@@ -34,8 +40,16 @@ const kinds: Readonly<Record<string, Kind>> = {
   order_id: kind("product:read", "getOrder", bought),
   policy_id: kind("product:read", "getPolicy", ({ license_type, name }) => `${name} (${wordsOf(license_type)})`),
   product_id: kind("product:read", "getProduct", ({ name }) => name),
+  report_export_id: kind(
+    "report:export",
+    "getReportExport",
+    ({ format, report_kind }) => `${capital(report_kind.replaceAll("-", " "))}, ${format.toUpperCase()}`
+  ),
   subscription_id: kind("product:read", "getSubscription", bought)
 }
+
+/** Whether the console knows a name for such records. */
+export const isNamed = (field: string): boolean => Object.hasOwn(kinds, field)
 
 interface Of {
   readonly field: string
@@ -57,7 +71,7 @@ interface Named extends Of {
 
 export const RecordName = ({ field, id, withId = false }: Named) => {
   const may = useMay()
-  const of = Object.hasOwn(kinds, field) ? kinds[field] : undefined
+  const of = isNamed(field) ? kinds[field] : undefined
   if (of === undefined || !may(of.scope)) return <RecordLink field={field} id={id} />
   return (
     <>
@@ -69,6 +83,17 @@ export const RecordName = ({ field, id, withId = false }: Named) => {
       )}
     </>
   )
+}
+
+/** A device of a license; the id if it may not or cannot be read. */
+export const DeviceName = (props: { readonly id: string; readonly license: string }) =>
+  useMay()("license:read") ? <KnownDevice {...props} /> : <code>{props.id}</code>
+
+const KnownDevice = ({ id, license }: { readonly id: string; readonly license: string }) => {
+  const asked = useAsk("getDevice", { params: { id: license, device_id: id } })
+  const device = lastOf(asked)
+  if (device !== undefined) return <span title={id}>{deviceName(device)}</span>
+  return causeOf(asked) === undefined ? <span className="waiting">…</span> : <code>{id}</code>
 }
 
 /** Who did something: the name as it was then, with the id on hover. */
@@ -107,4 +132,34 @@ export const ListedCustomer = ({ of: { customer_id: id, expanded } }: { readonly
       {customer.name || `Customer ${customer.code}`}
     </Link>
   )
+}
+
+/** Each product is a request. */
+const productsMax = 10
+
+/** The names of features by their codes: of one product, or of the first ones. */
+export const useFeatureNames = (product?: string): FeatureNames => {
+  const mayRead = useMay()("product:read")
+  const isOfAll = mayRead && product === undefined
+  const [products] = useAskEach("listProducts", isOfAll ? [{ query: { limit: 200, sort: "code" } }] : [])
+  const some =
+    (products &&
+      lastOf(products)
+        ?.items.slice(0, productsMax)
+        .map(({ id }) => id)) ??
+    []
+  const ids = !mayRead ? [] : product === undefined ? some : [product]
+  const features = useAskEach(
+    "listFeatures",
+    ids.map((id) => ({ params: { id }, query: { limit: 200, sort: "code" } }))
+  )
+  const all = features.flatMap((each) => lastOf(each)?.items ?? [])
+  return namesOf(all)
+}
+
+/** The code is told on hover. */
+export const FeatureName = ({ code, nameOf }: { readonly code: string | undefined; readonly nameOf: NameOf }) => {
+  if (code === undefined) return "Deleted feature"
+  const name = nameOf(code)
+  return name === code ? <code>{code}</code> : <span title={code}>{name}</span>
 }

@@ -77,10 +77,11 @@ export const Fault = ({ told: { code, message } }: { readonly told: Told }) => (
   </p>
 )
 
+/** In place of what loads: rows without text, and a word for screen readers. */
 export const Waiting = () => (
-  <p className="waiting" role="status">
-    Loading…
-  </p>
+  <div className="waiting rows" role="status">
+    <span className="hidden">Loading…</span>
+  </div>
 )
 
 /** Why something could not be read, and a button that reads it again unless the service refused it for good. */
@@ -96,7 +97,7 @@ export const Unread = ({ cause }: { readonly cause: Cause.Cause<unknown> }) => (
 )
 
 /**
- * What was asked for: a word while it loads, a sentence if it failed, its content once it is there. Content that cannot be read again
+ * What was asked for: empty rows while it loads, a sentence if it failed, its content once it is there. Content that cannot be read again
  * stays under the sentence: a key that is shown once, or a form, must not go because of a read.
  */
 export const Loaded = <A, E>({

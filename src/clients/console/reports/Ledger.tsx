@@ -3,8 +3,9 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { filterFields, UsageAction } from "../../../insight/reports/model/Filter.ts"
 import type { UsageLedgerRow } from "../../../insight/reports/model/Report.ts"
+import type { NameOf } from "../parts/FeatureNames.ts"
 import { countOf } from "../parts/Format.ts"
-import { By, RecordName } from "../parts/Names.tsx"
+import { By, FeatureName, RecordName, useFeatureNames } from "../parts/Names.tsx"
 import { type Column, Loaded, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { changed, Filter, useNarrow } from "../tables/List.tsx"
@@ -38,7 +39,7 @@ const besideOf = ({ credits, overage }: UsageLedgerRow): string =>
     .filter(Boolean)
     .join(", ")
 
-const columns: ReadonlyArray<Column<UsageLedgerRow>> = [
+const columnsOf = (nameOf: NameOf): ReadonlyArray<Column<UsageLedgerRow>> => [
   { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
   {
     title: "What",
@@ -49,7 +50,11 @@ const columns: ReadonlyArray<Column<UsageLedgerRow>> = [
       </>
     )
   },
-  { title: "Feature", goes: "last", show: ({ feature_code }) => <code>{feature_code ?? "deleted"}</code> },
+  {
+    title: "Feature",
+    goes: "last",
+    show: ({ feature_code }) => <FeatureName code={feature_code} nameOf={nameOf} />
+  },
   {
     title: "Amount",
     number: true,
@@ -90,6 +95,7 @@ export const Ledger = () => {
   const narrow = useNarrow()
   const may = useMay()
   const { action, cursor } = search
+  const { nameOf } = useFeatureNames(search.product_id)
   const filters = { ...scopeOf(search), ...(action === undefined ? {} : { action }) }
   const page = useAsk("listUsageLedger", {
     query: { ...filters, limit: 50, ...(cursor === undefined ? {} : { cursor }) }
@@ -107,7 +113,7 @@ export const Ledger = () => {
           <>
             <Table
               caption="Ledger"
-              columns={columns}
+              columns={columnsOf(nameOf)}
               rows={items}
               keyOf={({ sequence }) => String(sequence)}
               empty="No change of a counter matches."

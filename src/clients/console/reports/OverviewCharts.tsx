@@ -1,17 +1,27 @@
 /** The charts of the overview. */
+
 import type { Overview } from "../../../insight/reports/model/Overview.ts"
-import { countOf, instantOf, wordsOf } from "../parts/Format.ts"
+import type { NameOf } from "../parts/FeatureNames.ts"
+import { countOf, instantOf, sentenceOf } from "../parts/Format.ts"
+import { useFeatureNames } from "../parts/Names.tsx"
 import { Chart } from "./Chart.tsx"
 import type { ChartData } from "./ChartData.ts"
 import type { Unit } from "./OverviewSearch.ts"
 import { groupsOf, largestOf, lastOf, type Part, peakOf, sumOf, tallyOf } from "./Totals.ts"
 
-export const OverviewCharts = ({ overview, unit }: { readonly overview: Overview; readonly unit: Unit }) => {
+interface Props {
+  readonly overview: Overview
+  readonly unit: Unit
+  readonly product: string | undefined
+}
+
+export const OverviewCharts = ({ overview, product, unit }: Props) => {
   const { counted_from, tz } = overview
+  const { nameOf } = useFeatureNames(product)
   return (
     <>
       <div className="charts">
-        {chartsOf(overview, unit).map((chart) => (
+        {chartsOf(overview, unit, nameOf).map((chart) => (
           <Chart key={chart.title} chart={chart} />
         ))}
       </div>
@@ -29,14 +39,14 @@ type Bucket = Overview["buckets"][number]
 type Groups = ReadonlyArray<ReadonlyArray<Bucket>>
 type Shared = Pick<ChartData, "placeName" | "places">
 
-const chartsOf = ({ buckets, tz }: Overview, unit: Unit): ReadonlyArray<ChartData> => {
+const chartsOf = ({ buckets, tz }: Overview, unit: Unit, nameOf: NameOf): ReadonlyArray<ChartData> => {
   const groups = groupsOf(buckets, unit)
   const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: tz })
   const shared = {
     placeName: unit === "week" ? "Week from" : "Day",
     places: groups.map(([first]) => day.format(first!.bucket_start))
   }
-  return [...licenseCharts(groups, shared), ...usageCharts(groups, shared)]
+  return [...licenseCharts(groups, shared), ...usageCharts(groups, shared, nameOf)]
 }
 
 const sumsOf = (groups: Groups, count: (bucket: Bucket) => number) => groups.map((group) => sumOf(group.map(count)))
@@ -53,8 +63,8 @@ const licenseCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData>
       told: `${countOf(sumOf(created))} created, ${countOf(sumOf(ended))} ended`,
       kind: "bars",
       series: [
-        { name: "created", values: created },
-        { name: "ended", values: ended }
+        { name: "Created", values: created },
+        { name: "Ended", values: ended }
       ]
     },
     {
@@ -63,8 +73,8 @@ const licenseCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData>
       told: activeOf(lastOf(active), lastOf(expiring)),
       kind: "lines",
       series: [
-        { name: "active", values: active },
-        { name: "expire in 30 days", values: expiring }
+        { name: "Active", values: active },
+        { name: "Expire in 30 days", values: expiring }
       ]
     }
   ]
@@ -74,7 +84,7 @@ const licenseCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData>
 const activeOf = (active: number | undefined, expiring = 0) =>
   active === undefined ? "not counted yet" : `${countOf(active)} active, ${countOf(expiring)} of them expire in 30 days`
 
-const usageCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData> => {
+const usageCharts = (groups: Groups, shared: Shared, nameOf: NameOf): ReadonlyArray<ChartData> => {
   const activations = sumsOf(groups, (bucket) => bucket.activations)
   const seats = groups.map((group) => peakOf(group.map(({ seats_peak }) => seats_peak)))
   const consumed = largestOf(groups.map((group) => tallyOf(group.flatMap(consumptionOf))))
@@ -85,33 +95,33 @@ const usageCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData> =
       title: "Activations",
       told: `${countOf(sumOf(activations))} activations of devices`,
       kind: "bars",
-      series: [{ name: "activations", values: activations }]
+      series: [{ name: "Activations", values: activations }]
     },
     {
       ...shared,
       title: "Floating seats",
       told: peakOf(seats) === undefined ? "not counted yet" : `${countOf(peakOf(seats) ?? 0)} taken at the peak`,
       kind: "bars",
-      series: [{ name: "at the peak", values: seats }]
+      series: [{ name: "At the peak", values: seats }]
     },
     {
       ...shared,
       title: "Consumption",
       told: `${countOf(totalOf(consumed))} units of features`,
       kind: "parts",
-      series: consumed
+      series: consumed.map(({ name, values }) => ({ name: nameOf(name), values }))
     },
     {
       ...shared,
       title: "Refused calls",
       told: `${countOf(totalOf(refused))} calls of applications`,
       kind: "parts",
-      series: refused.map(({ name, values }) => ({ name: wordsOf(name.toLowerCase()), values }))
+      series: refused.map(({ name, values }) => ({ name: sentenceOf(name.toLowerCase()), values }))
     }
   ]
 }
 
 const consumptionOf = ({ consumption }: Bucket) =>
-  consumption.map(({ consumed, feature_code = "a deleted feature" }) => [feature_code, consumed] as const)
+  consumption.map(({ consumed, feature_code = "Deleted feature" }) => [feature_code, consumed] as const)
 
 const totalOf = (parts: ReadonlyArray<Part>) => sumOf(parts.flatMap(({ values }) => values))

@@ -41,7 +41,7 @@ export const largestOf = (groups: ReadonlyArray<ReadonlyMap<string, number>>): R
   const others = parts.slice(shownMax)
   if (others.length === 0) return parts
   const values = groups.map((_, index) => sumOf(others.map((part) => part.values[index]!)))
-  return [...parts.slice(0, shownMax), { name: "others", values }]
+  return [...parts.slice(0, shownMax), { name: "Others", values }]
 }
 
 /** Sums of named counts. */

@@ -3,8 +3,9 @@ import { getRouteApi } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { filterFields, type Grouping, groupings } from "../../../insight/reports/model/Filter.ts"
 import type { UsageSummary, UsageSummaryRow } from "../../../insight/reports/model/Report.ts"
-import { countOf, wordsOf } from "../parts/Format.ts"
-import { RecordName } from "../parts/Names.tsx"
+import type { NameOf } from "../parts/FeatureNames.ts"
+import { countOf, sentenceOf } from "../parts/Format.ts"
+import { FeatureName, RecordName, useFeatureNames } from "../parts/Names.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
@@ -18,8 +19,8 @@ import { daysOf, zone } from "./Zone.ts"
 
 const route = getRouteApi("/reports")
 
-const nameOf = (grouping: Grouping) => wordsOf(grouping.replace(/_(id|code)$/, ""))
-const choices = groupings.map((id) => ({ id, name: nameOf(id) }))
+const titleOf = (grouping: Grouping) => sentenceOf(grouping.replace(/_(id|code)$/, ""))
+const choices = groupings.map((id) => ({ id, name: titleOf(id) }))
 
 const rowsMax = 200
 
@@ -35,6 +36,7 @@ export const Usage = () => {
   const filters = { ...scopeOf(search), group_by: groupsOf(search), tz: zone }
   const summary = useAsk("getUsageSummary", { query: filters })
   const [group] = groupsOf(search)
+  const { nameOf } = useFeatureNames(search.product_id)
   return (
     <>
       <ReportsHeading title="Usage">
@@ -50,13 +52,18 @@ export const Usage = () => {
           onChange={(subgroup) => narrow({ subgroup })}
         />
       </UsageFilters>
-      <Loaded of={summary}>{(summary) => <Totals of={summary} />}</Loaded>
-      <ByDay search={search} />
+      <Loaded of={summary}>{(summary) => <Totals of={summary} nameOf={nameOf} />}</Loaded>
+      <ByDay search={search} nameOf={nameOf} />
     </>
   )
 }
 
-const Totals = ({ of: { group_by, period, rows, totals } }: { readonly of: UsageSummary }) => {
+interface Shown {
+  readonly of: UsageSummary
+  readonly nameOf: NameOf
+}
+
+const Totals = ({ nameOf, of: { group_by, period, rows, totals } }: Shown) => {
   const shown = [...rows].sort((one, other) => other.consumed - one.consumed).slice(0, rowsMax)
   return (
     <>
@@ -75,7 +82,7 @@ const Totals = ({ of: { group_by, period, rows, totals } }: { readonly of: Usage
         rows={shown}
         keyOf={(row) => group_by.map((grouping) => row[grouping]).join(" ")}
         empty="Nothing was used in this period."
-        columns={columnsOf(group_by)}
+        columns={columnsOf(group_by, nameOf)}
       />
       {rows.length > shown.length && (
         <p className="quiet">
@@ -86,38 +93,45 @@ const Totals = ({ of: { group_by, period, rows, totals } }: { readonly of: Usage
   )
 }
 
-const columnsOf = (groups: ReadonlyArray<Grouping>): ReadonlyArray<Column<UsageSummaryRow>> => [
-  ...groups.map((grouping) => ({
-    title: nameOf(grouping).replace(/^./, (letter) => letter.toUpperCase()),
-    show: (row: UsageSummaryRow) => <Group grouping={grouping} value={row[grouping]} />
+const columnsOf = (groups: ReadonlyArray<Grouping>, nameOf: NameOf): ReadonlyArray<Column<UsageSummaryRow>> => [
+  ...groups.map((grouping, index) => ({
+    title: titleOf(grouping),
+    ...(index > 0 && { goes: "last" as const }),
+    show: (row: UsageSummaryRow) => <Group grouping={grouping} value={row[grouping]} nameOf={nameOf} />
   })),
   { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
-  { title: "Times", number: true, show: ({ consumptions }) => countOf(consumptions) },
-  { title: "Credits added", number: true, show: ({ topped_up }) => countOf(topped_up) },
-  { title: "Reset", number: true, show: ({ reset }) => countOf(reset) },
-  { title: "Licenses", number: true, show: ({ licenses }) => countOf(licenses) }
+  { title: "Times", number: true, goes: "next", show: ({ consumptions }) => countOf(consumptions) },
+  { title: "Credits added", number: true, goes: "first", show: ({ topped_up }) => countOf(topped_up) },
+  { title: "Reset", number: true, goes: "first", show: ({ reset }) => countOf(reset) },
+  { title: "Licenses", number: true, goes: "next", show: ({ licenses }) => countOf(licenses) }
 ]
 
-const Group = ({ grouping, value }: { readonly grouping: Grouping; readonly value: string | undefined }) => {
+interface GroupProps {
+  readonly grouping: Grouping
+  readonly value: string | undefined
+  readonly nameOf: NameOf
+}
+
+const Group = ({ grouping, nameOf, value }: GroupProps) => {
   if (value === undefined) return "none"
-  if (grouping === "feature_code") return <code>{value}</code>
+  if (grouping === "feature_code") return <FeatureName code={value} nameOf={nameOf} />
   return <RecordName field={grouping} id={value} />
 }
 
 const placesMax = 400
 
-const ByDay = ({ search }: { readonly search: SummarySearch }) => {
+const ByDay = ({ nameOf, search }: { readonly search: SummarySearch; readonly nameOf: NameOf }) => {
   const summary = useAsk("getUsageSummary", {
     query: { ...scopeOf(search), group_by: ["feature_code"], bucket: "1d", tz: zone }
   })
   return (
     <Section id="by-day" title="By day">
-      <Loaded of={summary}>{(summary) => <DayChart of={summary} />}</Loaded>
+      <Loaded of={summary}>{(summary) => <DayChart of={summary} nameOf={nameOf} />}</Loaded>
     </Section>
   )
 }
 
-const DayChart = ({ of: { period, rows, tz } }: { readonly of: UsageSummary }) => {
+const DayChart = ({ nameOf, of: { period, rows, tz } }: Shown) => {
   const starts = rows.map(({ bucket_start = period.to }) => bucket_start)
   const days = daysOf(period.from ?? Math.min(period.to, ...starts), period.to, placesMax + 1)
   if (days.length > placesMax) return <p className="empty">Choose a shorter period to see its days.</p>
@@ -127,7 +141,7 @@ const DayChart = ({ of: { period, rows, tz } }: { readonly of: UsageSummary }) =
       tallyOf(
         rows
           .filter(({ bucket_start }) => bucket_start === day)
-          .map(({ consumed, feature_code = "a deleted feature" }) => [feature_code, consumed] as const)
+          .map(({ consumed, feature_code = "Deleted feature" }) => [feature_code, consumed] as const)
       )
     )
   )
@@ -140,7 +154,7 @@ const DayChart = ({ of: { period, rows, tz } }: { readonly of: UsageSummary }) =
           kind: "parts",
           placeName: "Day",
           places: days.map((day) => format.format(day)),
-          series: parts
+          series: parts.map(({ name, values }) => ({ name: nameOf(name), values }))
         }}
       />
       <p className="quiet">Days begin at midnight in {tz}.</p>

@@ -1,15 +1,16 @@
 /** The filters that all usage reports share. */
+
 import { type ReactNode, useId } from "react"
 import { readerZone } from "../parts/Format.ts"
+import { useFeatureNames } from "../parts/Names.tsx"
 import { useMay } from "../service/Hooks.ts"
-import { TextFilter, useNarrow } from "../tables/List.tsx"
+import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import type { LedgerSearch } from "./UsageSearch.ts"
 
 type Scope = Omit<LedgerSearch, "action" | "cursor">
 
 const texts = [
-  ["feature_code", "Feature’s code"],
   ["license_id", "License’s id"],
   ["customer_id", "Customer’s id"],
   ["order_id", "Order’s id"],
@@ -17,7 +18,7 @@ const texts = [
 ] as const satisfies ReadonlyArray<readonly [keyof Scope, string]>
 
 /** These are shown even if the address does not name them. */
-const always: ReadonlySet<string> = new Set(["feature_code", "license_id"])
+const always: ReadonlySet<string> = new Set(["license_id"])
 
 export const UsageFilters = ({ children, search }: { readonly search: Scope; readonly children?: ReactNode }) => {
   const narrow = useNarrow()
@@ -26,6 +27,7 @@ export const UsageFilters = ({ children, search }: { readonly search: Scope; rea
     <search className="row filters" aria-label="Filters">
       {children}
       {may("product:read") && <ProductFilter value={search.product_id} />}
+      <FeatureFilter product={search.product_id} value={search.feature_code} />
       {texts
         .filter(([name]) => always.has(name) || search[name] !== undefined)
         .map(([name, label]) => (
@@ -35,6 +37,23 @@ export const UsageFilters = ({ children, search }: { readonly search: Scope; rea
       <DayFilter label="To" value={search.to} onChange={(to) => narrow({ to })} />
     </search>
   )
+}
+
+/** By name; by code where the features cannot be read. */
+const FeatureFilter = ({
+  product,
+  value
+}: {
+  readonly product: string | undefined
+  readonly value: string | undefined
+}) => {
+  const narrow = useNarrow()
+  const { choices } = useFeatureNames(product)
+  const onChange = (feature_code: string | undefined) => narrow({ feature_code })
+  if (choices.length === 0) return <TextFilter label="Feature’s code" value={value} onChange={onChange} />
+  const isOffered = value === undefined || choices.some(({ id }) => id === value)
+  const all = isOffered ? choices : [...choices, { id: value, name: value }]
+  return <Filter label="Feature" value={value} choices={all} records onChange={onChange} />
 }
 
 /** Narrows a report by a day. */

@@ -57,6 +57,21 @@ export const useAsk = <Id extends OperationId, Given extends Request<Id>>(
   return useAtom(atom)
 }
 
+/** Asks for several at once, as many as there are. */
+export const useAskEach = <Id extends OperationId>(
+  id: Id,
+  given: ReadonlyArray<Request<Id>>
+): ReadonlyArray<Asked<Id>> => {
+  const key = JSON.stringify(given)
+  const of = useSession()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key contains all requests.
+  const atom = useMemo(
+    () => Atom.make((get) => given.map((request) => get(atomOf<Id>(of, id, request)))),
+    [of, id, key]
+  )
+  return useAtom(atom)
+}
+
 /** Asks the service once more for what a screen shows. */
 export const askAgain = <Id extends OperationId>(id: Id, request: Request<Id>): void => {
   const of = currentSession()

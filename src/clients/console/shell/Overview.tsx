@@ -229,7 +229,7 @@ const History = ({ search }: { readonly search: OverviewSearch }) => {
       <Loaded of={overview}>
         {(overview) => (
           <Suspense fallback={<Waiting />}>
-            <Charts overview={overview} unit={unitOf(search)} />
+            <Charts overview={overview} unit={unitOf(search)} product={search.product_id} />
           </Suspense>
         )}
       </Loaded>

@@ -13,6 +13,7 @@ import {
   withNewer
 } from "../../../../src/clients/console/feeds/Feed.ts"
 import { ratesOf, samplesOf, stateOf } from "../../../../src/clients/console/operations/Metrics.ts"
+import { namesOf } from "../../../../src/clients/console/parts/FeatureNames.ts"
 import { labelledOf, ticksOf } from "../../../../src/clients/console/reports/Scale.ts"
 import { largestOf, lastOf, peakOf, sumOf, tallyOf } from "../../../../src/clients/console/reports/Totals.ts"
 
@@ -167,6 +168,26 @@ describe("A feed", () => {
       assert.strictEqual(feed.next, 451)
     })
   )
+})
+
+describe("A feature in a report", () => {
+  it("has its name, with the code where two have the same, and the code alone where products differ in its name", () => {
+    const { nameOf } = namesOf([
+      { code: "renders", name: "Renders" },
+      { code: "renders", name: "Renders" },
+      { code: "pdf", name: "Export" },
+      { code: "csv", name: "Export" },
+      { code: "seats", name: "Seats" },
+      { code: "seats", name: "Places" }
+    ])
+    assert.deepStrictEqual(["renders", "pdf", "csv", "seats", "gone"].map(nameOf), [
+      "Renders",
+      "Export (pdf)",
+      "Export (csv)",
+      "seats",
+      "gone"
+    ])
+  })
 })
 
 describe("The metrics of a node", () => {

@@ -133,9 +133,9 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         yield* consume("renders", 41, "event-1")
         yield* withPerson(skip, async (person) => {
           await person.opens(`/subscriptions/${subscription.id}`, `Subscription ${subscription.external_id}`)
-          const byFeature = person.page.getByRole("group", { name: "Usage by feature" })
+          const byFeature = person.page.getByRole("table", { name: "Usage by feature" })
           await byFeature.getByRole("cell", { name: "41", exact: true }).waitFor()
-          const byLicense = person.page.getByRole("group", { name: "Usage by license" })
+          const byLicense = person.page.getByRole("table", { name: "Usage by license" })
           await byLicense.getByRole("link", { name: customer.name }).waitFor()
           await person.fill("To the end of", "2020-01-05")
           await person.press("Enter")

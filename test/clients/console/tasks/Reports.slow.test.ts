@@ -69,7 +69,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
             await person.page.getByRole("link", { name: new RegExp(`^${status} ?${count}$`) }).waitFor()
           const consumption = chart(person, "Consumption")
           // Screen readers have the table, whether or not it is shown.
-          await consumption.getByRole("columnheader", { name: "renders" }).waitFor()
+          await consumption.getByRole("columnheader", { name: "Renders" }).waitFor()
           await consumption.getByRole("button", { name: "Table" }).click()
           assert.strictEqual(await consumption.locator("tbody td").first().textContent(), "1,234")
           await person.choose("Period", "4 weeks")
