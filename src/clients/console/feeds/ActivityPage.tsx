@@ -4,13 +4,13 @@ import { useCallback } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { nameOfActivity } from "../licenses/ActionWords.ts"
-import { sentenceOf, wordsOf } from "../parts/Format.ts"
+import { wordsOf } from "../parts/Format.ts"
 import { By, RecordName } from "../parts/Names.tsx"
 import { Heading, Status, Time } from "../parts/Show.tsx"
 import { run, useMay } from "../service/Hooks.ts"
 import { Filter } from "../tables/List.tsx"
 import { ActivityDetails, EventDetails } from "./Details.tsx"
-import { EventRecord, nounOf } from "./EventRecord.tsx"
+import { EventRecord, nameOfEvent, nounOf } from "./EventRecord.tsx"
 import { ActivityFilters, EventFilters, useNarrowFeed } from "./FeedFilters.tsx"
 import { activityFiltersOf, eventFiltersOf, type FeedSearch } from "./FeedSearch.ts"
 import { type FeedColumn, FeedTable } from "./FeedTable.tsx"
@@ -136,7 +136,7 @@ const eventColumns: ReadonlyArray<FeedColumn<Event>> = [
   },
   { title: "By", goes: "next", show: (event) => <By of={event} /> }
 ]
-const whatHappened = ({ event_type }: Event) => sentenceOf(event_type)
+const whatHappened = ({ event_type }: Event) => nameOfEvent(event_type)
 const eventFacts = (event: Event) => <EventDetails of={event} />
 
 const Events = ({ search }: Props) => {

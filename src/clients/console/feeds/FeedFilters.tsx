@@ -9,6 +9,7 @@ import { DayFilter } from "../reports/UsageFilters.tsx"
 import { useMay } from "../service/Hooks.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
+import { nameOfEvent } from "./EventRecord.tsx"
 import type { FeedSearch } from "./FeedSearch.ts"
 
 const actionChoices = actions
@@ -17,7 +18,9 @@ const actionChoices = actions
 const resultChoices = choicesOf(resultClasses)
 const sourceNames = { runtime: "applications", management: "people and programs", system: "the service" } as const
 const sourceChoices = ActivitySource.literals.map((id) => ({ id, name: sourceNames[id] }))
-const typeChoices = choicesOf([...eventTypes].sort())
+const typeChoices = eventTypes
+  .map((id) => ({ id, name: nameOfEvent(id) }))
+  .sort((one, other) => one.name.localeCompare(other.name))
 const actorChoices = choicesOf(AuditActorType.literals)
 
 /** Other filters choose other entries: the one that is open is closed. */
