@@ -1,11 +1,12 @@
 /** Refuses input that never becomes a request: malformed HTTP, and CONNECT. */
-import { type Server, STATUS_CODES } from "node:http"
+import { type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { Clock, Effect } from "effect"
 import { errorEnvelope, type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import { isClosing } from "./Connections.ts"
 import { responseOn } from "./NodeParts.ts"
+import { afterResponses } from "./UpgradeOffers.ts"
 
 // Destroying the socket at once would reset the connection before the client has read the response.
 const destroyDelayMillis = 500
@@ -25,11 +26,18 @@ export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, hea
     )
     setTimeout(() => socket.destroy(), destroyDelayMillis).unref()
   }
+  const refused = new WeakSet<Duplex>()
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     // Bytes after the last request of a connection are ignored (RFC 9112, 9.6); the request itself still gets its response.
     if (error.code === "HPE_CLOSED_CONNECTION" || isClosing(socket)) return
-    if (mayRespond(socket)) respond(socket, 400, refusalOf(error, headBytesMax))
-    else socket.destroy(error)
+    // The rest of the input fails, too.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    // The next response is that of the first request without one.
+    afterResponses(socket, hasItsRequest, () => {
+      if (mayRespond(socket)) respond(socket, 400, refusalOf(error, headBytesMax))
+      else socket.destroy(error)
+    })
   })
   server.on("connect", (_request, socket) => {
     // The client may disconnect before the response.
@@ -39,6 +47,9 @@ export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, hea
 })
 
 const noProxy = refuse("METHOD_NOT_ALLOWED", "The service is not a proxy: send requests directly, without CONNECT.")
+
+/** Whether the error is not in the request of this response, but after it. */
+const hasItsRequest = ({ req }: ServerResponse): boolean => req.complete
 
 /** Not after a reset, and not in the middle of another response. */
 const mayRespond = (socket: Duplex): boolean => socket.writable && responseOn(socket)?.headersSent !== true

@@ -5,7 +5,7 @@
  * Node cannot ignore an offer: after such a request its parser drops further input, so a pipelined request
  * would get no response. It hands the connection over, and this module hands it back without the offer.
  */
-import type { IncomingMessage, Server } from "node:http"
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { responseOn } from "./NodeParts.ts"
@@ -15,7 +15,12 @@ export const ignoreUpgradeOffers = (server: Server): void => {
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
     const bytes = bytesWithoutOffer(request, rest)
     if (bytes === undefined) socket.destroy()
-    else afterResponses(socket, () => handBack(server, socket, bytes))
+    else
+      afterResponses(
+        socket,
+        () => true,
+        () => handBack(server, socket, bytes)
+      )
   })
 }
 
@@ -23,12 +28,18 @@ export const ignoreUpgradeOffers = (server: Server): void => {
 const handBack = (server: Server, socket: Duplex, bytes: Buffer): void => {
   server.emit("connection", socket as Socket)
   socket.emit("data", bytes)
+  // The client sends no more, which only Node's earlier listeners were told.
+  if (socket.readableEnded) socket.emit("end")
 }
 
 /** Responses are sent in order, so this waits for the responses to earlier requests. */
-const afterResponses = (socket: Duplex, then: () => void): void => {
+export const afterResponses = (
+  socket: Duplex,
+  isEarlier: (response: ServerResponse) => boolean,
+  then: () => void
+): void => {
   const pending = responseOn(socket)
-  if (pending === undefined) {
+  if (pending === undefined || !isEarlier(pending)) {
     if (!socket.destroyed) then()
     return
   }
@@ -37,7 +48,7 @@ const afterResponses = (socket: Duplex, then: () => void): void => {
   // Node starts the next response while this one finishes.
   pending.once("close", () => {
     socket.off("error", onError)
-    afterResponses(socket, then)
+    afterResponses(socket, isEarlier, then)
   })
 }
 

@@ -1,6 +1,7 @@
 /** Requests that offer an upgrade, as bytes: each is answered as if it offered none, and so is what comes after it. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
+import { TestClock } from "effect/testing"
 import { converse, statuses } from "../../support/http/Conversation.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
@@ -58,6 +59,16 @@ layer(TestServer.layer)("Requests of which some offer an upgrade", (it) => {
       const { adminToken, exchange } = yield* TestServer
       const answer = yield* exchange(post(adminToken, offer.replace("Upgrade,", "close, Upgrade,")))
       assert.strictEqual(answer.status, 201)
+    })
+  )
+
+  it.effect("leave no connection open whose client sends no more", () =>
+    Effect.gen(function* () {
+      const { adminToken } = yield* TestServer
+      const received = converse([`${post(adminToken, "")}${post(adminToken, offer)}`], { ends: true })
+      // Without the client's end the connection would wait for another request, more than a minute.
+      const inTime = yield* Effect.timeoutOption(received, "30 seconds").pipe(TestClock.withLive)
+      assert.deepStrictEqual(Option.map(inTime, statuses), Option.some([201, 201]))
     })
   )
 

@@ -78,8 +78,11 @@ const converse = Effect.fnUntraced(function* (port: number, plan: Plan, connecti
   if (received === undefined) return void found(`the connection is not closed within ${answerMillisMax} ms`)
   const { responses, rest } = responsesIn(received, plan.bytes.includes("HEAD "))
   if (responses.length === 0) count(findings.statuses, 0)
-  for (const response of responses) {
+  const leading = plan.names.findIndex((name) => name !== "nothing")
+  for (const [index, response] of responses.entries()) {
     count(findings.statuses, response.status)
+    if (index < leading && response.body.includes("The request is not valid HTTP"))
+      found("a valid request has the response to what came after it")
     const fault = faultOf(response)
     if (fault !== undefined) found(fault.slice(0, 500))
   }

@@ -1,5 +1,5 @@
 /** Applies migrations to a database whose server ends the session in every step. */
-import { Effect, type Redacted } from "effect"
+import { Effect, Exit, type Redacted } from "effect"
 import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { run } from "../../../src/platform/postgres/migrations/Migrations.ts"
 
@@ -32,8 +32,10 @@ export const migrateKilled = Effect.fnUntraced(function* (url: Redacted.Redacted
   for (;;) {
     yield* values(`SELECT setval('killing.changes', 0)`)
     yield* values(`UPDATE killing.at SET change = ${change}`)
-    const isDone = yield* Effect.isSuccess(run({ url }))
-    if (isDone) break
+    const ended = yield* Effect.exit(run({ url }))
+    if (Exit.isSuccess(ended)) break
+    const [[wasKilled]] = (yield* values("SELECT last_value >= change FROM killing.changes, killing.at")) as [[boolean]]
+    if (!wasKilled) return yield* Effect.failCause(ended.cause)
     kills++
     const [[hasSteps]] = (yield* values("SELECT to_regclass('migration_progress') IS NOT NULL")) as [[boolean]]
     const now = JSON.stringify([

@@ -1,6 +1,6 @@
 /** The versions of this repository's history whose schema differs, each as the last commit with its migrations. */
 import { execFileSync } from "node:child_process"
-import { mkdirSync, readdirSync, symlinkSync } from "node:fs"
+import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../../../infra/scripts/service.ts"
 
@@ -18,25 +18,25 @@ const git = (...args: ReadonlyArray<string>) =>
     .split("\n")
     .filter((line) => line !== "")
 
+/** Their files' digests and names. */
 const migrationsOf = (commit: string) =>
-  git("ls-tree", "--name-only", `${commit}:schema/migrations`).filter((name) => name.endsWith(".sql"))
+  git("ls-tree", `${commit}:schema/migrations`).filter((line) => line.endsWith(".sql"))
 
-const current = readdirSync(join(root, "schema/migrations")).toSorted()
+const nameOf = (migration: string) => migration.slice(migration.indexOf("\t") + 1)
 
 /** From 0001_initial.sql on, without the present one. */
 export const versions = (): ReadonlyArray<Version> => {
+  const current = migrationsOf("HEAD")
   const changes = git("log", "--first-parent", "--reverse", "--format=%H", "--", "schema/migrations")
   const last = changes.slice(1).map((commit) => git("rev-parse", `${commit}^`)[0]!)
   const found = last.map((commit) => ({ commit, migrations: migrationsOf(commit) }))
-  const distinct = [...Map.groupBy(found, ({ migrations }) => migrations.join(" ")).values()].map(
-    (same) => same.at(-1)!
-  )
+  const distinct = [...Map.groupBy(found, ({ migrations }) => migrations.join()).values()].map((same) => same.at(-1)!)
   return distinct
-    .filter(({ migrations }) => migrations[0] === current[0])
+    .filter(({ migrations }) => nameOf(migrations[0] ?? "") === nameOf(current[0]!))
     .map(({ commit, migrations }) => {
       const isPrefix = migrations.every((name, index) => name === current[index])
-      const refused = isPrefix ? undefined : "a migration was added before one of its own, or renamed"
-      return { commit, name: migrations.at(-1)!, refused }
+      const refused = isPrefix ? undefined : "a migration was later changed, or added before one of its own"
+      return { commit, name: nameOf(migrations.at(-1)!), refused }
     })
 }
 

@@ -3,15 +3,19 @@ import { connect } from "node:net"
 import { Effect } from "effect"
 import { TestServer } from "./TestServer.ts"
 
-/** Writes pieces one after the other, each as a packet of its own if possible. Returns what was received until the connection was closed. */
-export const converse = (pieces: ReadonlyArray<string>) =>
+/**
+ * Writes pieces one after the other, each as a packet of its own if possible, and then perhaps no more. Returns what was received until
+ * the connection was closed.
+ */
+export const converse = (pieces: ReadonlyArray<string>, { ends = false }: { readonly ends?: boolean } = {}) =>
   Effect.flatMap(TestServer, ({ port }) =>
     Effect.callback<string>((resume) => {
       let received = ""
       const socket = connect({ port, host: "127.0.0.1", noDelay: true }, () => next(0))
       const next = (index: number): void => {
         const piece = pieces[index]
-        if (piece !== undefined) socket.write(piece, () => setImmediate(() => setImmediate(() => next(index + 1))))
+        if (piece === undefined) return void (ends && socket.end())
+        socket.write(piece, () => setImmediate(() => setImmediate(() => next(index + 1))))
       }
       socket.on("data", (chunk) => {
         received += chunk.toString()
