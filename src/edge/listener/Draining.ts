@@ -34,6 +34,8 @@ export const drain = Effect.fnUntraced(function* ({ keepsIdle, open, seconds, se
   }
   yield* closeIdle(server, open, true)
   server.closeAllConnections()
+  // Only the HTTP server's own method ends the timer that checks connections, which keeps the whole service in memory.
+  server.close()
 })
 
 /**
