@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** `npm test` runs the quick tests, `npm run test:slow` the slow ones: what starts processes, and long runs. */
 const slow = "test/**/*.slow.test.ts"
+const all = "test/**/*.test.ts"
 
 /** Linux's folder in memory, if 6 GiB are left and programs may be started from it. */
 const memoryFolder = () => {
@@ -35,12 +36,12 @@ const longest = [
   "test/clients/portal/MailedLink"
 ].map((name) => `${name}.slow.test.ts`)
 
-/** On a clean clone Vitest knows no durations and runs larger files first; one of the longest is the smallest. */
+/** On a clean clone Vitest knows no durations and runs larger files first; one of the longest is the smallest. Quick files end the run. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const rank = ({ moduleId }: TestSpecification) => {
       const place = longest.findIndex((name) => moduleId.endsWith(name))
-      return place < 0 ? longest.length : place
+      return place >= 0 ? place : longest.length + (moduleId.endsWith(".slow.test.ts") ? 0 : 1)
     }
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b))
   }
@@ -60,9 +61,13 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     teardownTimeout: 20_000,
-    projects: [
-      { extends: true, test: { name: "quick", include: ["test/**/*.test.ts"], exclude: [slow] } },
-      { extends: true, test: { name: "slow", include: [slow] } }
-    ]
+    // A worker belongs to one project: of two projects in one run, the second would load all modules again.
+    projects:
+      process.env.TEST_ALL === "true"
+        ? [{ extends: true, test: { name: "all", include: [all] } }]
+        : [
+            { extends: true, test: { name: "quick", include: [all], exclude: [slow] } },
+            { extends: true, test: { name: "slow", include: [slow] } }
+          ]
   }
 })
