@@ -1,7 +1,7 @@
 /** Every worker of the service, one line each, with its schedule. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer } from "effect"
+import { Effect, type Latch, Layer } from "effect"
 import { ResponseRetention } from "./access/idempotency/ResponseRetention.ts"
 import { ClockCheck } from "./edge/system/ClockCheck.ts"
 import { ActivityRetention } from "./insight/activities/ActivityRetention.ts"
@@ -15,6 +15,7 @@ import { ReportsDatabase } from "./insight/reports/model/ReportsDatabase.ts"
 import { OverviewCounts } from "./insight/reports/overview/OverviewCounts.ts"
 import { OverviewSamples } from "./insight/reports/overview/OverviewSamples.ts"
 import { UsageRollup } from "./insight/reports/usage/UsageRollup.ts"
+import { EventLog } from "./ledger/events/EventLog.ts"
 import { Mail } from "./ledger/mail/Mail.ts"
 import { MailTemplates } from "./ledger/mail/MailTemplates.ts"
 import { MailWorker } from "./ledger/mail/MailWorker.ts"
@@ -42,6 +43,9 @@ import { Settings } from "./platform/config/Config.ts"
 import { Workers } from "./platform/workers/Workers.ts"
 import { Erasures, erasureWorker } from "./vendor/customers/erasure/Erasures.ts"
 
+const whenever = (latch: Latch.Latch, effect: Effect.Effect<void>) =>
+  Effect.forever(Effect.andThen(latch.await, Effect.andThen(latch.close, effect)))
+
 const supervised = Layer.effectDiscard(
   Effect.gen(function* () {
     const { supervise, wake } = yield* Workers
@@ -52,6 +56,10 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "period-sweep", every, pass: (yield* PeriodSweep).pass })
     yield* supervise({ name: "lease-sweep", every, pass: (yield* LeaseSweep).pass })
     yield* supervise({ name: "heartbeat-sweep", every, pass: (yield* HeartbeatSweep).pass })
+    const { entriesWaiting, numberWaiting } = yield* EventLog
+    // This node's own entries wake the worker. The interval finds entries of a node that has died.
+    yield* supervise({ name: "event-numbering", every: "1 second", pass: numberWaiting })
+    yield* Effect.forkScoped(whenever(entriesWaiting, wake("event-numbering")))
     const delivery = yield* Delivery
     // This node's own events wake the worker. The interval finds deliveries of other nodes' events, and retries.
     yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })

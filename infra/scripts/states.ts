@@ -3,7 +3,7 @@
  * The rules themselves decide each cell, on records made for it, so the page shows what the service does.
  */
 import { statuses } from "../../src/contract/api/ErrorCode.ts"
-import { isUsage } from "../../src/ledger/events/EventLog.ts"
+import { isUsage } from "../../src/ledger/events/Entry.ts"
 import * as DeviceActions from "../../src/licensing/changes/DeviceActions.ts"
 import { rotateKey } from "../../src/licensing/changes/KeyRotation.ts"
 import { renewMaintenance } from "../../src/licensing/changes/MaintenanceRenewal.ts"

@@ -5,6 +5,13 @@ import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
 import { isLogBusy } from "../../platform/postgres/queries/Sql.ts"
 
+/**
+ * How long a commit waits for the counter, which other transactions of all nodes hold until the end of their commits,
+ * with a synchronous standby for at least a round trip. PostgreSQL may wait twice, for its place in the queue and for
+ * the row. Both together must take less than its time limit for the transaction.
+ */
+export const counterWaitMillis = 800
+
 /** About as long as a commit is repeated for the counter: a single slow commit makes no node unready. */
 const toleratedMillis = 2_000
 /** With a synchronous standby the counter is held nearly always, by one commit after the other. */
@@ -33,6 +40,8 @@ export const makeCounterLock = Effect.gen(function* () {
   })
 
   return {
+    /** Whether the last append has failed because the counter was held. */
+    isFailing: () => failingSince !== undefined,
     watch: <A>(append: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> =>
       append.pipe(
         Effect.tap(() => Effect.sync(() => (failingSince = undefined))),
@@ -54,3 +63,5 @@ export const makeCounterLock = Effect.gen(function* () {
     })
   }
 })
+
+export type CounterLock = Effect.Success<typeof makeCounterLock>

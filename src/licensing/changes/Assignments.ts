@@ -2,7 +2,7 @@
 import { unknownId } from "../../contract/api/Failure.ts"
 import type { Metadata } from "../../contract/api/Metadata.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { allowanceNames, type ResetAnchor, type ResetPeriod } from "../../vendor/policies/ResetPeriod.ts"
 import { isExpiryRecorded, shownEnd } from "../model/FeatureExpiry.ts"
 import type { LicenseStatus } from "../model/License.ts"

@@ -1,7 +1,7 @@
 /** Decides the creation of a license: its links, dates, term and first features. */
 import { unknownId } from "../../contract/api/Failure.ts"
 import { recordedValue } from "../../ledger/events/Changes.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import { heartbeatDueAt } from "../../vendor/policies/Policy.ts"
 import { isExpiryRecorded } from "../model/FeatureExpiry.ts"

@@ -6,7 +6,7 @@
  */
 import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import { type LicenseRecord, type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"

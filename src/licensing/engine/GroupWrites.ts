@@ -5,7 +5,8 @@
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertResponses } from "../../access/idempotency/StoredResponses.ts"
-import { type Entry, EventLog } from "../../ledger/events/EventLog.ts"
+import type { Entry } from "../../ledger/events/Entry.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
 import { insertMails } from "../../ledger/mail/MailRows.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
@@ -23,7 +24,7 @@ export type GroupWrites = Effect.Success<ReturnType<typeof makeGroupWrites>>
 export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gathering: Gathering) {
   const sql = yield* SqlClient.SqlClient
   const { inOneWrite, pipelined } = yield* Postgres
-  const { appendAtOnce, appendInCommit, deliveriesQueued } = yield* EventLog
+  const { appendAtOnce, appendInCommit } = yield* EventLog
   const ofEpoch = renewingEpoch(epoch)
   const withKnownOutcome = yield* makeKnownOutcomes
 
@@ -50,16 +51,16 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
     others: ReadonlyArray<WriteEffect>
   ) {
     if (!group.every(isOfEpoch(groupId))) return yield* Effect.fail(changesOfEarlierEpoch)
-    let queued = false
+    let wake: (() => void) | undefined
     for (const pending of group) pending.revision = groupId.revision
     const append = (entries: ReadonlyArray<Entry>) =>
       Effect.map(appendAtOnce(entries), (appended) => {
-        queued = appended.queued
+        wake = appended.wake
         gathering.waited(appended.waitedMillis)
       })
     const fenced = [...Fence.lockTargets(sql, group), Fence.fenceAll(sql, groupId, group)]
     yield* inOneWrite([...others, ...fenced, ...rowsOf(group, append)])
-    if (queued) deliveriesQueued.openUnsafe()
+    wake?.()
   })
 
   /** Writes the whole group in one round trip, after other statements. `next` numbers the group. */

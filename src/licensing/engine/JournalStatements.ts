@@ -1,7 +1,7 @@
 /** The statements of a group commit: one for each kind of row, for all its licenses. */
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
-import { isUsage } from "../../ledger/events/EventLog.ts"
+import { isUsage } from "../../ledger/events/Entry.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { mayTakeLong } from "../../platform/postgres/driver/Transactions.ts"
 import { violates } from "../../platform/postgres/queries/Sql.ts"

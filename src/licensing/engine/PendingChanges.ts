@@ -1,5 +1,5 @@
 /** The changes that a batch has decided on top of the committed state. They are discarded if the commit fails. */
-import type { Entry } from "../../ledger/events/EventLog.ts"
+import type { Entry } from "../../ledger/events/Entry.ts"
 import { markKey, type Prefetched } from "../lookups/Prefetch.ts"
 import { expiredFeatures, expiryDueAt } from "../model/FeatureExpiry.ts"
 import { notDueBefore } from "../model/Heartbeat.ts"

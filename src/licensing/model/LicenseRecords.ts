@@ -3,7 +3,7 @@
  * and the pending changes. Rules read it through `LicenseView`; only `PendingChanges` applies decisions.
  */
 import type { Metadata } from "../../contract/api/Metadata.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { LicenseType, Policy } from "../../vendor/policies/Policy.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
 import type { DeviceBindingKind } from "./Device.ts"

@@ -1,5 +1,5 @@
 /** What licenses consume of their features, and the rows of the ledger about it. */
-import type { UsageAction } from "../../ledger/events/EventLog.ts"
+import type { UsageAction } from "../../ledger/events/Entry.ts"
 import type { ResetAnchor, ResetPeriod } from "../../vendor/policies/ResetPeriod.ts"
 
 /** What may be consumed. */

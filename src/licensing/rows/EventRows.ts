@@ -1,5 +1,5 @@
 /** Converts events and ledger entries into rows with actor, time and request. */
-import { type Entry, type EventRow, isUsage, type NewEvent, type UsageRow } from "../../ledger/events/EventLog.ts"
+import { type Entry, type EventRow, isUsage, type NewEvent, type UsageRow } from "../../ledger/events/Entry.ts"
 import type { LedgerEntry, ReversalMark } from "../model/Usage.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 

@@ -1,4 +1,7 @@
-/** Reads which ledger row of a feature decides whether a consumption can be taken back: the rule of `pendingMark`. */
+/**
+ * Reads which ledger row of a feature decides whether a consumption can be taken back: the rule of `pendingMark`. Rows that wait
+ * for their numbers are the newest.
+ */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
@@ -21,7 +24,12 @@ export interface FeatureMark {
 export const readReversalMark = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* ({ licenseId, productId, featureCode, eventId }: ReversalRequest) {
     const [row] = yield* sql<Nullable<ReversalMark> & { readonly feature_id: string }>`
-      SELECT feature_id, action, amount, event_id FROM usage_ledger
+      SELECT feature_id, action, amount, event_id FROM (
+        SELECT sequence, license_id, feature_id, action, amount, event_id, reverses FROM usage_ledger
+        UNION ALL
+        SELECT w.sequence, w.license_id, w.feature_id, w.action, w.amount, w.event_id, w.reverses
+        FROM event_sequence counter JOIN waiting_entries w ON w.writer >= waiting_since(counter)
+      ) AS entry
       WHERE license_id = ${licenseId}
         AND feature_id = (SELECT id FROM features WHERE product_id = ${productId} AND code = ${featureCode})
         AND (action IN ('reset', 'period_reset')

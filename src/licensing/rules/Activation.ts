@@ -1,6 +1,6 @@
 /** Binding devices to a license: activate, validate, check, deactivate (docs/API.md, "Devices"). */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { isRenamed, namesOf } from "../model/DeviceNames.ts"
 import { boundLoweredTo, dueAfterContact } from "../model/Heartbeat.ts"
 import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"

@@ -1,6 +1,6 @@
 /** The events of changes by the clock, for the license's actor and for the sweeps. */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { Assignment, LeaseRecord } from "../model/LicenseRecords.ts"
 import { licenseEvent } from "./LicenseCommand.ts"

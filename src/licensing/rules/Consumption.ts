@@ -3,7 +3,7 @@
  * limit. A repeated request with the same feature and amount returns the current state.
  */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { featureEndsAt } from "../model/FeatureExpiry.ts"
 import type { Assignment, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Entitlement } from "../model/Payloads.ts"

@@ -1,5 +1,5 @@
 /** The changes by the clock to the features of a license: expiries, and periods of quotas that have ended. */
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { Assignment, LicenseView } from "../model/LicenseRecords.ts"
 import type { LedgerEntry } from "../model/Usage.ts"
 import { featureExpiredEvent } from "./ClockEvents.ts"

@@ -4,7 +4,7 @@
  * rule, so a lapsed lease takes no seat. Every change is fenced, so there are never more leases than seats.
  */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { DeviceRecord, LeaseRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"
 import type { FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
 import { boundDevice, runtimeNeeds } from "./Activation.ts"

@@ -8,7 +8,7 @@ import type { Actor } from "../../access/CurrentActor.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { RefusalFacts } from "../../contract/api/RefusalFacts.ts"
 import type { StoredResponseRow } from "../../contract/api/StoredResponse.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { MailRow } from "../../ledger/mail/MailRows.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "../model/LicenseRecords.ts"
 

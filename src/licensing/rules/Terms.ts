@@ -3,7 +3,7 @@
  * creation or with its first use.
  */
 import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import type { Assignment, LicenseRecord, LicenseView, PolicyRecord } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"

@@ -4,7 +4,7 @@
  * however many periods have passed since.
  */
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import {
   boundaryAfter,
   boundaryBefore,

@@ -4,7 +4,7 @@
  */
 import type { SqlClient } from "effect/sql"
 import { dayMillis, formatTimestamp } from "../../contract/api/Timestamp.ts"
-import type { NewEvent } from "../../ledger/events/EventLog.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseRecord } from "../model/LicenseRecords.ts"

@@ -1,7 +1,8 @@
 /** Shared by the sweeps: locking licenses, writing in batches, and recording changes by the clock. */
 import { Clock, Effect, Option } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
-import { EventLog, type EventRow, type NewEvent, type UsageRow } from "../../ledger/events/EventLog.ts"
+import type { EventRow, NewEvent, UsageRow } from "../../ledger/events/Entry.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
 import { Mail } from "../../ledger/mail/Mail.ts"
 import { insertMails, type MailRow } from "../../ledger/mail/MailRows.ts"
 import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
@@ -76,7 +77,7 @@ export interface SweepTask<Row> {
 export const makePasses = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const { inOneWrite } = yield* Postgres
-  const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
+  const { appendAtOnce, appendRows } = yield* EventLog
 
   const mail = yield* Mail
 
@@ -111,15 +112,15 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const now = yield* Clock.currentTimeMillis
       const { due, entries } = decide(rows, now)
       if (due.length === 0) return 0
-      let queued = false
+      let wake: (() => void) | undefined
       const append = Effect.map(appendAtOnce(entries), (appended) => {
-        queued = appended.queued
+        wake = appended.wake
       })
       const mails = yield* mailRows(due, now)
       const queue = mails.length === 0 ? [] : [insertMails(sql, mails)]
       const others = [requireExclusive(sql, name), mayTakeLong(sql), write(due, now)]
       yield* retryTransaction(inOneWrite([...others, ...queue, append]))
-      if (queued) deliveriesQueued.openUnsafe()
+      wake?.()
       return due.length
     })
 

@@ -8,7 +8,8 @@ import { SqlClient, SqlError } from "effect/sql"
 import { CurrentActor } from "../../access/CurrentActor.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { subscriptionsChanged } from "../../ledger/events/DeliveryQueue.ts"
-import { EventLog, type EventRow } from "../../ledger/events/EventLog.ts"
+import type { EventRow } from "../../ledger/events/Entry.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
 import {
   mayCompute,
   mayPause,

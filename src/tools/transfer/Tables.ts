@@ -147,6 +147,7 @@ export const leftOut: Readonly<Record<string, string>> = {
   event_sequence: "The counters of this database.",
   event_log: "History: its numbers belong to one database.",
   usage_ledger: "History: its numbers belong to one database. Counters and used event ids are exported.",
+  waiting_entries: "History that gets its numbers within milliseconds.",
   usage_rollup: "Sums of the ledger.",
   usage_rollup_progress: "Sums of the ledger.",
   usage_rollup_days: "Sums of the ledger.",

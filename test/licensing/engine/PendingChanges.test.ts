@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../../src/contract/api/CanonicalJson.ts"
-import { isUsage } from "../../../src/ledger/events/EventLog.ts"
+import { isUsage } from "../../../src/ledger/events/Entry.ts"
 import { PendingChanges } from "../../../src/licensing/engine/PendingChanges.ts"
 import type { Prefetched } from "../../../src/licensing/lookups/Prefetch.ts"
 import type { Changes, DeviceRecord, LicenseView, PolicyRecord } from "../../../src/licensing/model/LicenseRecords.ts"

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
+import { CounterPatience } from "../../../src/ledger/events/Numbering.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { Database } from "../../support/database/Database.ts"
@@ -9,41 +10,47 @@ import { fromNoon, twoNodes } from "../../support/database/LicenseNodes.ts"
 import { requestOf, storeOne } from "../../support/database/StoredLicenses.ts"
 import { assignmentOf, featureOf } from "../../support/rules/Licenses.ts"
 
+const patience = { "numbered at once": Number.POSITIVE_INFINITY, "numbered after the commit": 0 }
+
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("Reversals", (it) => {
-  it.effect("of one consumption on two nodes: one takes it back, the other is refused; repetitions agree", () =>
-    fromNoon(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const { nodes } = yield* twoNodes
-        const license = yield* storeOne({
-          features: [featureOf("api")],
-          assignments: [assignmentOf("api", { max_consumptions: 1000, total_consumptions: 0 })]
-        })
-        const request = { ...requestOf(license, "m"), feature_code: "api" }
-        const ask = (
-          at: number,
-          command: { readonly event_id: string; readonly amount: number; readonly reverses?: string }
-        ) => nodes[at % 2]!.ask(license.license, consume, { ...request, ...command })
-        yield* nodes[0].ask(license.license, activate, { ...requestOf(license, "m"), newDeviceId: "dev_m" })
-        for (let round = 0; round < 15; round++) {
-          yield* ask(round, { event_id: `e${round}`, amount: 5 })
-          const takeBack = (at: number) =>
-            Effect.result(ask(at, { event_id: `r${round}-${at}`, amount: 1, reverses: `e${round}` }))
-          const answers = yield* Effect.all([takeBack(0), takeBack(1)], { concurrency: "unbounded" })
-          const codes = answers.map((answer) => (Result.isSuccess(answer) ? "accepted" : answer.failure.code))
-          assert.deepStrictEqual(codes.toSorted(), ["REVERSAL_NOT_POSSIBLE", "accepted"])
-          const repeated = yield* Effect.all([takeBack(1), takeBack(0)], { concurrency: "unbounded" })
-          assert.deepStrictEqual(repeated.map(Result.isSuccess).toReversed(), answers.map(Result.isSuccess))
-          const same = { event_id: `s${round}`, amount: 1, reverses: `e${round + 0.5}` }
-          yield* ask(0, { event_id: `e${round + 0.5}`, amount: 3 })
-          yield* Effect.all([ask(0, same), ask(1, same)], { concurrency: "unbounded" })
-        }
-        const [row] = yield* sql`
+  it.effect.each(Object.keys(patience) as Array<keyof typeof patience>)(
+    "of one consumption on two nodes, %s: one takes it back, the other is refused; repetitions agree",
+    (how) =>
+      fromNoon(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const { nodes } = yield* Effect.provideService(twoNodes, CounterPatience, patience[how])
+          const license = yield* storeOne({
+            features: [featureOf("api")],
+            assignments: [assignmentOf("api", { max_consumptions: 1000, total_consumptions: 0 })]
+          })
+          const request = { ...requestOf(license, "m"), feature_code: "api" }
+          const ask = (
+            at: number,
+            command: { readonly event_id: string; readonly amount: number; readonly reverses?: string }
+          ) => nodes[at % 2]!.ask(license.license, consume, { ...request, ...command })
+          yield* nodes[0].ask(license.license, activate, { ...requestOf(license, "m"), newDeviceId: `dev_${how}` })
+          for (let round = 0; round < 15; round++) {
+            yield* ask(round, { event_id: `e${round}`, amount: 5 })
+            const takeBack = (at: number) =>
+              Effect.result(ask(at, { event_id: `r${round}-${at}`, amount: 1, reverses: `e${round}` }))
+            const answers = yield* Effect.all([takeBack(0), takeBack(1)], { concurrency: "unbounded" })
+            const codes = answers.map((answer) => (Result.isSuccess(answer) ? "accepted" : answer.failure.code))
+            assert.deepStrictEqual(codes.toSorted(), ["REVERSAL_NOT_POSSIBLE", "accepted"])
+            const repeated = yield* Effect.all([takeBack(1), takeBack(0)], { concurrency: "unbounded" })
+            assert.deepStrictEqual(repeated.map(Result.isSuccess).toReversed(), answers.map(Result.isSuccess))
+            const same = { event_id: `s${round}`, amount: 1, reverses: `e${round + 0.5}` }
+            yield* ask(0, { event_id: `e${round + 0.5}`, amount: 3 })
+            yield* Effect.all([ask(0, same), ask(1, same)], { concurrency: "unbounded" })
+          }
+          // Numbers what waits.
+          yield* sql`UPDATE event_sequence SET last = last`
+          const [row] = yield* sql`
           SELECT total_consumptions::int AS count, (SELECT sum(amount)::int FROM usage_ledger WHERE license_id = a.license_id) AS sum,
             (SELECT count(*)::int FROM usage_ledger WHERE license_id = a.license_id AND action = 'reverse') AS reversals
           FROM license_features a WHERE license_id = ${license.license}`
-        assert.deepStrictEqual(row, { count: 0, sum: 0, reversals: 30 })
-      })
-    )
+          assert.deepStrictEqual(row, { count: 0, sum: 0, reversals: 30 })
+        })
+      )
   )
 })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import type { NewEvent } from "../../../src/ledger/events/EventLog.ts"
+import type { NewEvent } from "../../../src/ledger/events/Entry.ts"
 import { type AssignCommand, assign, unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { renew } from "../../../src/licensing/changes/Renewal.ts"
 import { expiredFeatures } from "../../../src/licensing/model/FeatureExpiry.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import type { NewEvent } from "../../../src/ledger/events/EventLog.ts"
+import type { NewEvent } from "../../../src/ledger/events/Entry.ts"
 import { expiredFeatures } from "../../../src/licensing/model/FeatureExpiry.ts"
 import type { LicenseStatus } from "../../../src/licensing/model/License.ts"
 import { entitlementVersionAt, settle, statusAt } from "../../../src/licensing/rules/Lifecycle.ts"

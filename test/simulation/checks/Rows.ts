@@ -219,8 +219,14 @@ const repeatedOf = (sql: SqlClient.SqlClient) => sql<{ readonly resource: string
   SELECT resource FROM simulation_revisions GROUP BY resource, revision HAVING count(*) > 1`
 
 /** Reads everything while no transaction writes. */
+/** What a worker of a node does within milliseconds, unless a transaction holds the counter. */
+export const numberStoredEntries = (sql: SqlClient.SqlClient) => sql`
+  UPDATE event_sequence SET last = last
+  WHERE EXISTS (SELECT FROM waiting_entries) AND EXISTS (SELECT FROM event_sequence FOR NO KEY UPDATE SKIP LOCKED)`
+
 export const readRows = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
   const sql = yield* SqlClient.SqlClient
+  yield* numberStoredEntries(sql)
   const [licenses, catalog, [events, ledger], [totals], unfenced, repeated, kept] = yield* Effect.all(
     [
       licensesOf(sql),

@@ -6,6 +6,7 @@ import { isRefusal } from "../../../src/contract/api/Failure.ts"
 import { RequestContext } from "../../../src/contract/api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../../src/contract/api/StoredResponse.ts"
 import { retireJournal } from "../../../src/licensing/engine/Fence.ts"
+import { numberStoredEntries } from "../checks/Rows.ts"
 import { by, show, violation } from "../checks/Violation.ts"
 import { type Call, operations } from "../requests/Operations.ts"
 import type { Outcome } from "../requests/Outcome.ts"
@@ -14,6 +15,9 @@ import type { RandomSource } from "../requests/RandomSource.ts"
 import { lockedOutcomes } from "./LockedJournal.ts"
 import { makeNode, type Node, type NodePool } from "./Node.ts"
 import type { Scheduler } from "./Scheduler.ts"
+
+/** After so many turns entries that commits have stored get their numbers, if no transaction holds the counter. */
+const numberedEvery = 7
 
 /** The most turns of a group of requests: many times what any has taken. */
 const turnsMax = 20_000
@@ -69,13 +73,10 @@ export class Cluster {
   }
 
   private readonly make = (pool: NodePool) =>
-    makeNode(
-      { scheduler: this.scheduler, terminate: this.terminate },
-      pool,
-      `${pool.name}.${++this.made}`,
-      this.plan.attemptsFree,
-      this.plan.ahead[this.pools.nodes.indexOf(pool)]!
-    )
+    makeNode({ scheduler: this.scheduler, terminate: this.terminate }, pool, `${pool.name}.${++this.made}`, {
+      ...this.plan,
+      ahead: this.plan.ahead[this.pools.nodes.indexOf(pool)]!
+    })
 
   readonly start = Effect.gen({ self: this }, function* () {
     for (const pool of this.pools.nodes.slice(0, this.plan.nodes)) this.nodes.push(yield* this.make(pool))
@@ -124,6 +125,7 @@ export class Cluster {
         if (isMoving() && !(yield* this.mayGoOn)) {
           if (!scheduler.isHolding) yield* scheduler.movement
         } else if (scheduler.waiting.length > 0) {
+          if (turn % numberedEvery === 0) yield* Effect.orDie(numberStoredEntries(this.pools.observer))
           yield* this.checkSequences
           if (yield* this.injectNodeFault) continue
           leap()

@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
 import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
 import { Identifiers } from "../../../src/contract/api/Identifier.ts"
 import { EventLog } from "../../../src/ledger/events/EventLog.ts"
+import { CounterPatience } from "../../../src/ledger/events/Numbering.ts"
 import { UnlockedAttempts } from "../../../src/licensing/engine/CommandBatch.ts"
 import { LicenseActors } from "../../../src/licensing/engine/LicenseActors.ts"
 import { LicenseLookups } from "../../../src/licensing/lookups/LicenseLookups.ts"
@@ -159,18 +160,25 @@ const layerOf = (environment: Environment, pool: NodePool) => {
   return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide([EventLog.layer, mailOff]), Layer.provide(client))
 }
 
-/** `attemptsFree`: how often a batch is decided before its license is locked for it. `ahead`: milliseconds by which its clock is fast. */
+/**
+ * `attemptsFree`: how often a batch is decided before its license is locked for it. `ahead`: milliseconds by which its clock is fast.
+ * `isNumberedLater`: commits store their entries after any wait for the counter.
+ */
 export const makeNode = Effect.fnUntraced(function* (
   environment: Environment,
   pool: NodePool,
   name: string,
-  attemptsFree: number,
-  ahead: number
+  {
+    ahead,
+    attemptsFree,
+    isNumberedLater
+  }: { readonly ahead: number; readonly attemptsFree: number; readonly isNumberedLater: boolean }
 ) {
   const own = { ...pool, name }
   const scope = yield* Scope.make()
   const outside = Context.make(Clock.Clock, environment.scheduler.clockOf(ahead)).pipe(
     Context.add(UnlockedAttempts, attemptsFree),
+    Context.add(CounterPatience, isNumberedLater ? 0 : Number.POSITIVE_INFINITY),
     Context.add(pool.sql.transactionService, [scheduledConnection(environment, own), 0])
   )
   const services = yield* Layer.buildWithScope(Layer.fresh(layerOf(environment, own)), scope).pipe(

@@ -26,6 +26,7 @@ const tables = [
   "leases",
   "usage_ledger",
   "usage_event_ids",
+  "waiting_entries",
   "event_log",
   "webhook_deliveries",
   "idempotent_answers"

@@ -76,7 +76,10 @@ const changeTriggers = `
   CREATE OR REPLACE TRIGGER simulation AFTER INSERT OR UPDATE ON leases FOR EACH ROW EXECUTE FUNCTION simulation_watch();
   CREATE OR REPLACE TRIGGER simulation AFTER INSERT OR UPDATE OR DELETE ON license_features
     FOR EACH ROW EXECUTE FUNCTION simulation_watch();
-  CREATE OR REPLACE TRIGGER simulation AFTER INSERT ON usage_ledger FOR EACH ROW EXECUTE FUNCTION simulation_watch()`
+  CREATE OR REPLACE TRIGGER simulation AFTER INSERT ON waiting_entries
+    FOR EACH ROW WHEN (NEW.action IS NOT NULL) EXECUTE FUNCTION simulation_watch();
+  CREATE OR REPLACE TRIGGER simulation AFTER INSERT ON usage_ledger
+    FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION simulation_watch()`
 
 /** One in its period, one that ended long ago, one of another product. */
 const subscriptions: ReadonlyArray<Subscription> = Object.entries({ sub_0: -20, sub_1: -400, sub_foreign: -1 }).map(
@@ -89,7 +92,7 @@ export const installChangeTriggers = Effect.gen(function* () {
   for (const statement of changeTriggers.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
 })
 
-const tables = `simulation_changes, simulation_revisions, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger, usage_event_ids,
+const tables = `simulation_changes, simulation_revisions, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger, usage_event_ids, waiting_entries,
   policy_features, leases, devices, license_features, license_states, licenses, orders, subscriptions, customers, product_versions, features, policies, products`
 
 /** Empties the database and inserts the initial rows of a plan. */

@@ -93,6 +93,8 @@ export interface Plan {
   readonly retired: number
   /** Whether nearly all requests are about quotas with periods, and time leads to their ends. */
   readonly isAboutQuotas: boolean
+  /** Whether nearly all commits store their entries, which get their numbers later. */
+  readonly isNumberedLater: boolean
 }
 
 const rates = [0.01, 0.03, 0.1]
@@ -177,7 +179,7 @@ export const planOf = (random: RandomSource): Plan => {
   const plan = drawn(random)
   const later = random.detached()
   const faulty = withRetiredEpochs(withFailovers(withClockSkew(withFewAttempts(plan, later), later), later), later)
-  return withQuotas(faulty, later)
+  return { ...withQuotas(faulty, later), isNumberedLater: later.chance(0.3) }
 }
 
 /** The weights of the requests of a seed about quotas; others have little. */
@@ -283,6 +285,7 @@ const drawn = (random: RandomSource): Plan => {
     unknownLicenses: 0,
     failovers: 0,
     retired: 0,
-    isAboutQuotas: false
+    isAboutQuotas: false,
+    isNumberedLater: false
   }
 }

@@ -3,7 +3,7 @@
  * everything. All records are deeply frozen, so a rule that changes its input fails.
  */
 import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
-import type { NewEvent } from "../../../src/ledger/events/EventLog.ts"
+import type { NewEvent } from "../../../src/ledger/events/Entry.ts"
 import type { Binding } from "../../../src/licensing/model/Binding.ts"
 import type {
   Assignment,

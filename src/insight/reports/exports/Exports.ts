@@ -124,6 +124,8 @@ export class Exports extends Context.Service<
         const limit = product_ids === undefined ? {} : { product_ids }
         const scope = (yield* Effect.orDie(decodeFilters(report_kind, filters))) as Scope
         yield* checkScope(sql, { ...scope, ...ofToken(limit) }).pipe(asFilterError)
+        // An export has all that is committed when it is requested.
+        yield* Effect.orDie(events.numberWaiting)
         const now = yield* Clock.currentTimeMillis
         const request: ExportRequest = {
           report_kind,

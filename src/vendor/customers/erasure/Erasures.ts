@@ -201,27 +201,31 @@ const makeStep = Effect.gen(function* () {
     ])
   })
 
+  // Stored entries of earlier commits may name the customer, and the steps search only numbered events.
   const next = (customerId: string | undefined, begun: (erasure: ErasureRow) => void) =>
-    retryTransaction(
-      sql.withTransaction(
-        Effect.gen(function* () {
-          const now = instant(yield* Clock.currentTimeMillis)
-          const [erasure] = yield* sql<ErasureRow>`
+    Effect.andThen(
+      events.numberWaiting,
+      retryTransaction(
+        sql.withTransaction(
+          Effect.gen(function* () {
+            const now = instant(yield* Clock.currentTimeMillis)
+            const [erasure] = yield* sql<ErasureRow>`
             SELECT customer_id, phase, position, terms, actor_type, actor_id, actor_name, request_id, ip_address, attempts FROM erasures
             WHERE ${customerId === undefined ? sql`coalesce(retry_at <= ${now}, TRUE)` : sql`customer_id = ${customerId}`}
             ORDER BY requested_at, customer_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
-          if (erasure === undefined) return false
-          begun(erasure)
-          if (erasure.phase === "end") {
-            yield* end(erasure)
-            return true
-          }
-          const { phase, position } = yield* steps[erasure.phase](erasure)
-          yield* sql`
+            if (erasure === undefined) return false
+            begun(erasure)
+            if (erasure.phase === "end") {
+              yield* end(erasure)
+              return true
+            }
+            const { phase, position } = yield* steps[erasure.phase](erasure)
+            yield* sql`
             UPDATE erasures SET phase = ${phase}, position = ${position}, attempts = 0, retry_at = NULL
             WHERE customer_id = ${erasure.customer_id}`
-          return true
-        })
+            return true
+          })
+        )
       )
     )
 

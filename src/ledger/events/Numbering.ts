@@ -1,0 +1,91 @@
+/**
+ * Decides whether commits take their numbers from the counter or store their entries without, and numbers what was stored. A commit
+ * holds the counter until its end, with a synchronous standby for at least a round trip, and the commits of other nodes wait. Those
+ * that store their entries run at the same time. What must stay true: whoever locks the counter first numbers all entries that
+ * are committed (`number_waiting_entries`), so that numbers are gapless and follow the order of dependent commits.
+ */
+import { Clock, Context, Effect, Latch } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
+import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
+import { waitsForLog } from "../../platform/postgres/queries/Sql.ts"
+import { type CounterLock, counterWaitMillis } from "./CounterLock.ts"
+
+/**
+ * The average wait for the counter, in milliseconds, from which commits store their entries. Storing costs the database up to
+ * half as much again: with a standby 20 ms away three nodes gain 90 %, and with none they lose 5 %.
+ */
+export const CounterPatience = Context.Reference("licensing/ledger/events/CounterPatience", {
+  defaultValue: () => 8
+})
+
+/** The weight of the last wait in the moving average: a single slow commit changes nothing. */
+const waitWeight = 1 / 8
+/** How long commits store their entries. Then one waits for the counter, which shows whether others still hold it. */
+const storedMillis = 1_000
+/** The pause while another node numbers. It may not have seen the newest entries. */
+const otherNodeMillis = 5
+
+export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLock, deliveriesQueued: Latch.Latch) {
+  const sql = yield* SqlClient.SqlClient
+  const clock = yield* Clock.Clock
+  const patienceMillis = yield* CounterPatience
+  const entriesWaiting = yield* Latch.make()
+  let hasStored = false
+  let isNumbering = false
+  let averageMillis = 0
+  let storedUntil = Number.NEGATIVE_INFINITY
+
+  const isWaiting = Effect.map(
+    sql<{ readonly waiting: boolean }>`
+      SELECT EXISTS (SELECT FROM waiting_entries WHERE writer >= waiting_since(counter)) AS waiting FROM event_sequence counter`,
+    ([row]) => row!.waiting
+  )
+  /** Updates the counter, whose trigger numbers the entries. One node at a time: others would hold it again for nothing. */
+  const number = Effect.map(
+    counterLock.watch(
+      waitsForLog(sql`
+        UPDATE event_sequence SET last = last
+        WHERE set_config('lock_timeout', ${String(counterWaitMillis)}, true) IS NOT NULL
+          AND pg_try_advisory_xact_lock(hashtextextended('licensing/numbering', 0)) RETURNING last`)
+    ),
+    (rows) => rows.length > 0
+  )
+  const numberWaiting: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
+    while (yield* isWaiting) {
+      isNumbering = true
+      if (!(yield* number)) yield* pauseFor(otherNodeMillis)
+    }
+    // Another node may have numbered what this one has stored.
+    if (hasStored || isNumbering) deliveriesQueued.openUnsafe()
+    hasStored = false
+  }).pipe(Effect.ensuring(Effect.sync(() => (isNumbering = false))))
+
+  /** Records how long a commit has waited for others. */
+  const waited = (millis: number) => {
+    averageMillis += (millis - averageMillis) * waitWeight
+    if (averageMillis >= patienceMillis) storedUntil = monotonicMillis(clock) + storedMillis
+  }
+
+  return {
+    entriesWaiting,
+    numberWaiting,
+    /** To be run after the commit that has stored entries. */
+    wake: () => {
+      hasStored = true
+      entriesWaiting.openUnsafe()
+    },
+    /** Whether commits store their entries. Not while the counter cannot be locked, so that few entries wait. */
+    isAfterCommit: () => monotonicMillis(clock) < storedUntil && !counterLock.isFailing(),
+    /** Records the wait of an append. Returns how long it waited for others, not for this node's own numbering. */
+    recordWait: <A extends { readonly waited_ms: number }, E, R>(append: Effect.Effect<ReadonlyArray<A>, E, R>) =>
+      Effect.suspend(() => {
+        const isOwn = isNumbering
+        return Effect.map(append, ([row]) => {
+          if (isOwn) return { ...row!, waited_ms: 0 }
+          waited(row!.waited_ms)
+          return row!
+        })
+      })
+  }
+})
