@@ -72,12 +72,6 @@ export const brokenRules: { readonly [name: string]: BrokenRule } = {
     rule: "const credits = Math.min(amount - overage, balance.credits_used ?? 0)",
     broken: "const credits = 0"
   },
-  "unread reversal": {
-    what: "A reversal is not found while it waits for its number.",
-    file: "src/licensing/rows/ReversalMarks.ts",
-    rule: "JOIN waiting_entries w ON",
-    broken: "JOIN waiting_entries w ON false AND"
-  },
   "negative rest": {
     what: "What is left becomes negative when the quota is lowered.",
     file: quota,

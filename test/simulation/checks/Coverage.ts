@@ -5,6 +5,8 @@ import type { Call } from "../requests/Operations.ts"
 import type { Outcome } from "../requests/Outcome.ts"
 import { type Operation, operationNames } from "../requests/Plan.ts"
 
+export const numberedLater = "entries numbered after their commit"
+
 /** Faults beyond those of the scheduler, and situations in which faults matter. */
 const lockedOutcomes = [
   ...Object.values(faultNames),
@@ -24,6 +26,7 @@ const lockedOutcomes = [
   "license asked at another node than before",
   "transaction held before its COMMIT",
   "transaction waits for a lock",
+  numberedLater,
   ...Object.values(ofJournal),
   ...lockedFaultNames
 ]

@@ -222,7 +222,8 @@ const repeatedOf = (sql: SqlClient.SqlClient) => sql<{ readonly resource: string
 /** What a worker of a node does within milliseconds, unless a transaction holds the counter. */
 export const numberStoredEntries = (sql: SqlClient.SqlClient) => sql`
   UPDATE event_sequence SET last = last
-  WHERE EXISTS (SELECT FROM waiting_entries) AND EXISTS (SELECT FROM event_sequence FOR NO KEY UPDATE SKIP LOCKED)`
+  WHERE EXISTS (SELECT FROM waiting_entries) AND EXISTS (SELECT FROM event_sequence FOR NO KEY UPDATE SKIP LOCKED)
+  RETURNING true`
 
 export const readRows = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
   const sql = yield* SqlClient.SqlClient

@@ -6,6 +6,7 @@ import { isRefusal } from "../../../src/contract/api/Failure.ts"
 import { RequestContext } from "../../../src/contract/api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../../src/contract/api/StoredResponse.ts"
 import { retireJournal } from "../../../src/licensing/engine/Fence.ts"
+import { numberedLater } from "../checks/Coverage.ts"
 import { numberStoredEntries } from "../checks/Rows.ts"
 import { by, show, violation } from "../checks/Violation.ts"
 import { type Call, operations } from "../requests/Operations.ts"
@@ -125,7 +126,7 @@ export class Cluster {
         if (isMoving() && !(yield* this.mayGoOn)) {
           if (!scheduler.isHolding) yield* scheduler.movement
         } else if (scheduler.waiting.length > 0) {
-          if (turn % numberedEvery === 0) yield* Effect.orDie(numberStoredEntries(this.pools.observer))
+          if (turn % numberedEvery === 0) yield* this.numberEntries
           yield* this.checkSequences
           if (yield* this.injectNodeFault) continue
           leap()
@@ -169,6 +170,11 @@ export class Cluster {
     const isBlocked = this.scheduler.underway === underway && row!.blocked >= underway
     if (isBlocked) this.scheduler.count("transaction waits for a lock")
     return isBlocked
+  })
+
+  private readonly numberEntries = Effect.gen({ self: this }, function* () {
+    const numbered = yield* Effect.orDie(numberStoredEntries(this.pools.observer))
+    if (numbered.length > 0) this.scheduler.count(numberedLater)
   })
 
   /** A reader sees sequences without a gap at any time: no number becomes visible before all lower ones. */
