@@ -127,6 +127,10 @@ const counterOf = (sql: SqlClient.SqlClient, { events, ledger }: Numbers, condit
   RETURNING last - ${events} AS base, ledger_last - ${ledger} AS ledger_base, webhooks_revision,
     1000 * date_part('epoch', clock_timestamp() - statement_timestamp()) AS waited_ms, ${events}::int4 AS count`
 
+/** On a busy machine a statement takes long without a wait. If it waited, others have appended since its snapshot. */
+const waitedForOthers = (sql: SqlClient.SqlClient) => sql`
+  CASE counter.base WHEN seen.last THEN 0 ELSE counter.waited_ms END AS waited_ms`
+
 interface Written {
   /** The sequence number before the first of the events. */
   readonly base: number
@@ -146,7 +150,7 @@ const insert = (
   holdLimit: number
 ) => sql<Written>`
   WITH ${numberedRows(sql, entries, (numbers) => counter(sql, numbers))}
-  SELECT counter.base, counter.count, (SELECT count(*) FROM delivery) AS queued, counter.waited_ms,
+  SELECT counter.base, counter.count, (SELECT count(*) FROM delivery) AS queued, ${waitedForOthers(sql)},
     counter.webhooks_revision = seen.webhooks_revision AS current, ${mayNotPause(sql, holdLimit)}
   FROM counter, event_sequence seen`
 
@@ -154,6 +158,6 @@ const insertAtOnce = (sql: SqlClient.SqlClient, entries: ReadonlyArray<Entry>) =
   Pick<Written, "queued" | "waited_ms">
 >`
   WITH ${numberedRows(sql, entries, (numbers) => counterOfCommit(sql, numbers))}
-  SELECT (SELECT count(*) FROM delivery) AS queued, counter.waited_ms, demand(counter.webhooks_revision = seen.webhooks_revision,
+  SELECT (SELECT count(*) FROM delivery) AS queued, ${waitedForOthers(sql)}, demand(counter.webhooks_revision = seen.webhooks_revision,
     ${concurrentChange}, 'webhook endpoints were changed meanwhile')
   FROM counter, event_sequence seen`

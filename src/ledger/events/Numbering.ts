@@ -16,7 +16,7 @@ import { type CounterLock, counterWaitMillis } from "./CounterLock.ts"
  * half as much again: with a standby 20 ms away three nodes gain 90 %, and with none they lose 5 %.
  */
 export const CounterPatience = Context.Reference("licensing/ledger/events/CounterPatience", {
-  defaultValue: () => 8
+  defaultValue: () => 12
 })
 
 /** The weight of the last wait in the moving average: a single slow commit changes nothing. */
@@ -33,6 +33,7 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
   const entriesWaiting = yield* Latch.make()
   let hasStored = false
   let isNumbering = false
+  let numberings = 0
   let averageMillis = 0
   let storedUntil = Number.NEGATIVE_INFINITY
 
@@ -54,6 +55,7 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
   const numberWaiting: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
     while (yield* isWaiting) {
       isNumbering = true
+      numberings++
       if (!(yield* number)) yield* pauseFor(otherNodeMillis)
     }
     // Another node may have numbered what this one has stored.
@@ -80,9 +82,9 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
     /** Records the wait of an append. Returns how long it waited for others, not for this node's own numbering. */
     recordWait: <A extends { readonly waited_ms: number }, E, R>(append: Effect.Effect<ReadonlyArray<A>, E, R>) =>
       Effect.suspend(() => {
-        const isOwn = isNumbering
+        const before = isNumbering ? undefined : numberings
         return Effect.map(append, ([row]) => {
-          if (isOwn) return { ...row!, waited_ms: 0 }
+          if (before !== numberings) return { ...row!, waited_ms: 0 }
           waited(row!.waited_ms)
           return row!
         })
