@@ -56,9 +56,9 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "period-sweep", every, pass: (yield* PeriodSweep).pass })
     yield* supervise({ name: "lease-sweep", every, pass: (yield* LeaseSweep).pass })
     yield* supervise({ name: "heartbeat-sweep", every, pass: (yield* HeartbeatSweep).pass })
-    const { entriesWaiting, numberWaiting } = yield* EventLog
+    const { entriesWaiting, numberingPass } = yield* EventLog
     // This node's own entries wake the worker. The interval finds entries of a node that has died.
-    yield* supervise({ name: "event-numbering", every: "1 second", pass: numberWaiting })
+    yield* supervise({ name: "event-numbering", every: "1 second", pass: numberingPass })
     yield* Effect.forkScoped(whenever(entriesWaiting, wake("event-numbering")))
     const delivery = yield* Delivery
     // This node's own events wake the worker. The interval finds deliveries of other nodes' events, and retries.

@@ -35,8 +35,10 @@ export class EventLog extends Context.Service<
     appendInCommit(entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError>
     /** The same in one statement, for pipelined commits. Fails if webhook endpoints change meanwhile. */
     appendAtOnce(entries: ReadonlyArray<Entry>): Effect.Effect<Appended, SqlError.SqlError>
-    /** Numbers the entries that commits have stored. Readers that need everything that is committed run it first. */
+    /** Readers that need everything that is committed run it first: the entries that commits have stored get their numbers. */
     readonly numberWaiting: Effect.Effect<void, SqlError.SqlError>
+    /** The same for the worker: one node at a time. */
+    readonly numberingPass: Effect.Effect<void, SqlError.SqlError>
     /** Opened after this node has stored entries. The worker that numbers them closes it. */
     readonly entriesWaiting: Latch.Latch
     /** Whether changes are refused because another transaction holds the counter for long. */
@@ -105,6 +107,7 @@ export class EventLog extends Context.Service<
         appendInCommit,
         appendAtOnce,
         numberWaiting: numbering.numberWaiting,
+        numberingPass: numbering.pass,
         entriesWaiting: numbering.entriesWaiting,
         isCounterHeld: counterLock.isHeld,
         deliveriesQueued

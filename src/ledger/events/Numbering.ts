@@ -4,8 +4,8 @@
  * that store their entries run at the same time. What must stay true: whoever locks the counter first numbers all entries that
  * are committed (`number_waiting_entries`), so that numbers are gapless and follow the order of dependent commits.
  */
-import { Clock, Context, Effect, Latch } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import { Clock, Context, Effect, Latch, Option } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
 import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
 import { waitsForLog } from "../../platform/postgres/queries/Sql.ts"
@@ -25,6 +25,7 @@ const waitWeight = 1 / 8
 const storedMillis = 1_000
 /** The pause while another node numbers. It may not have seen the newest entries. */
 const otherNodeMillis = 5
+const pausesMax = 100
 
 export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLock, deliveriesQueued: Latch.Latch) {
   const sql = yield* SqlClient.SqlClient
@@ -42,26 +43,38 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
       SELECT EXISTS (SELECT FROM waiting_entries WHERE writer >= waiting_since(counter)) AS waiting FROM event_sequence counter`,
     ([row]) => row!.waiting
   )
-  /** Updates the counter, whose trigger numbers the entries. One node at a time: others would hold it again for nothing. */
-  const number = Effect.map(
-    counterLock.watch(
-      waitsForLog(sql`
-        UPDATE event_sequence SET last = last
-        WHERE set_config('lock_timeout', ${String(counterWaitMillis)}, true) IS NOT NULL
-          AND pg_try_advisory_xact_lock(hashtextextended('licensing/numbering', 0)) RETURNING last`)
-    ),
-    (rows) => rows.length > 0
-  )
-  const numberWaiting: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
-    while (yield* isWaiting) {
+  /** Updates the counter, whose trigger numbers all entries that are committed. Returns whether the condition held. */
+  const number = (condition: Statement.Fragment) =>
+    Effect.suspend(() => {
       isNumbering = true
       numberings++
-      if (!(yield* number)) yield* pauseFor(otherNodeMillis)
-    }
+      return Effect.map(
+        counterLock.watch(
+          waitsForLog(sql`
+            UPDATE event_sequence SET last = last
+            WHERE set_config('lock_timeout', ${String(counterWaitMillis)}, true) IS NOT NULL AND ${condition} RETURNING last`)
+        ),
+        (rows) => rows.length > 0
+      )
+    }).pipe(Effect.ensuring(Effect.sync(() => (isNumbering = false))))
+  const isOnlyNode = sql`pg_try_advisory_xact_lock(hashtextextended('licensing/numbering', 0))`
+
+  const numberWaiting = Effect.gen(function* () {
+    if (!(yield* isWaiting)) return
+    // A request's own transaction must not hold the counter until its end, so another one is waited for.
+    if (Option.isNone(yield* Effect.serviceOption(sql.transactionService))) yield* number(sql`true`)
+    else for (let pauses = 0; pauses < pausesMax && (yield* isWaiting); pauses++) yield* pauseFor(otherNodeMillis)
+  })
+
+  // One node at a time: the others would find nothing, and hold the counter in vain.
+  const pass = Effect.gen(function* () {
+    const before = numberings
+    for (let pauses = 0; pauses < pausesMax && (yield* isWaiting) && !(yield* number(isOnlyNode)); pauses++)
+      yield* pauseFor(otherNodeMillis)
     // Another node may have numbered what this one has stored.
-    if (hasStored || isNumbering) deliveriesQueued.openUnsafe()
+    if (hasStored || numberings > before) deliveriesQueued.openUnsafe()
     hasStored = false
-  }).pipe(Effect.ensuring(Effect.sync(() => (isNumbering = false))))
+  })
 
   /** Records how long a commit has waited for others. */
   const waited = (millis: number) => {
@@ -72,6 +85,7 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
   return {
     entriesWaiting,
     numberWaiting,
+    pass,
     /** To be run after the commit that has stored entries. */
     wake: () => {
       hasStored = true

@@ -13,6 +13,7 @@ import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { isLogBusy } from "../../../src/platform/postgres/queries/Sql.ts"
 import { Database } from "../../support/database/Database.ts"
 import { deliveriesOf, layerWebhooks, makeEndpoint } from "../../support/http/Webhooks.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const at = Date.UTC(2026, 0, 1)
 const actor = { actor_type: "license", actor_id: "lic_1" }
@@ -48,6 +49,13 @@ const lastNumbers = Effect.gen(function* () {
 const waitingCount = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return (yield* sql`SELECT FROM waiting_entries`).length
+})
+
+/** Until the request's transaction has found entries that wait. */
+const untilQueried = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const idle = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`
+  yield* poll(idle, (rows) => rows.length > 0)
 })
 
 /** Resources of events and event ids of consumptions, in the order of their numbers, which have no gap. */
@@ -111,7 +119,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("Entries that wait for the
       yield* Effect.scoped(Effect.flatMap(makeStoring, ({ commit }) => commit(event("left"), event("behind"))))
       const [one, other] = [(yield* makeStoring).log, (yield* makeStoring).log]
       yield* one.deliveriesQueued.close
-      yield* Effect.all([one.numberWaiting, other.numberWaiting], { concurrency: "unbounded" })
+      yield* Effect.all([one.numberingPass, other.numberingPass], { concurrency: "unbounded" })
       assert.strictEqual(yield* waitingCount, 0)
       const names = yield* namesAfter(before)
       assert.deepStrictEqual(
@@ -130,7 +138,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("Entries that wait for the
       assert.isFalse(log.deliveriesQueued.isOpen())
       // Another node numbers them: the deliveries of this node start anyway.
       yield* (yield* EventLog).numberWaiting
-      yield* log.numberWaiting
+      yield* log.numberingPass
       assert.isTrue(log.deliveriesQueued.isOpen())
     })
   )
@@ -151,6 +159,24 @@ layer(layerWebhooks(), { excludeTestServices: true })("Entries that wait for the
       )
       yield* log.numberWaiting
       assert.deepStrictEqual(yield* namesAfter(before), ["fast", "slow"])
+    })
+  )
+
+  it.effect("are waited for within a request's transaction, which must not hold the counter", () =>
+    Effect.gen(function* () {
+      const { commit, log } = yield* makeStoring
+      const sql = yield* SqlClient.SqlClient
+      yield* commit(event("awaited"))
+      const free = Effect.updateContext(
+        sql`SELECT FROM event_sequence FOR NO KEY UPDATE SKIP LOCKED`,
+        Context.omit(sql.transactionService)<never>
+      )
+      const [rows] = yield* Effect.all(
+        [sql.withTransaction(Effect.andThen(log.numberWaiting, free)), Effect.andThen(untilQueried, log.numberingPass)],
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(rows, 1)
+      assert.strictEqual(yield* waitingCount, 0)
     })
   )
 
