@@ -79,7 +79,7 @@ export const Fault = ({ told: { code, message } }: { readonly told: Told }) => (
 
 /** In place of what loads: rows without text, and a word for screen readers. */
 export const Waiting = () => (
-  <div className="waiting rows" role="status">
+  <div className="waiting skeleton" role="status">
     <span className="hidden">Loading…</span>
   </div>
 )
