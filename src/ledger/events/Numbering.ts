@@ -13,7 +13,7 @@ import { type CounterLock, counterWaitMillis } from "./CounterLock.ts"
 
 /**
  * The average wait for the counter, in milliseconds, from which commits store their entries. Storing costs the database up to
- * half as much again: with a standby 20 ms away three nodes gain 90 %, and with none they lose 5 %.
+ * half as much again: with a standby 20 ms away three nodes gain 80 %, and with none they would lose 5 %.
  */
 export const CounterPatience = Context.Reference("licensing/ledger/events/CounterPatience", {
   defaultValue: () => 12
