@@ -11,8 +11,7 @@ import { waitsForLog } from "../../platform/postgres/queries/Sql.ts"
 
 /** Whether the endpoint's list of types is empty, or contains the event's type or all types of its noun. */
 const isSubscribed = (sql: SqlClient.SqlClient) => sql`
-  endpoint.is_active AND (endpoint.event_types = '{}'
-    OR endpoint.event_types && ARRAY[event.event_type, split_part(event.event_type, '.', 1) || '.*'])`
+  endpoint.is_active AND subscribes(endpoint.event_types, event.event_type)`
 
 const columns = "(endpoint_id, sequence, due_at, created_at)"
 
