@@ -1,7 +1,7 @@
 /** Every worker of the service, one line each, with its schedule. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, type Latch, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { ResponseRetention } from "./access/idempotency/ResponseRetention.ts"
 import { ClockCheck } from "./edge/system/ClockCheck.ts"
 import { ActivityRetention } from "./insight/activities/ActivityRetention.ts"
@@ -40,11 +40,8 @@ import { HeartbeatSweep } from "./licensing/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "./licensing/sweeps/LeaseSweep.ts"
 import { PeriodSweep } from "./licensing/sweeps/PeriodSweep.ts"
 import { Settings } from "./platform/config/Config.ts"
-import { Workers } from "./platform/workers/Workers.ts"
+import { Workers, wheneverOpened } from "./platform/workers/Workers.ts"
 import { Erasures, erasureWorker } from "./vendor/customers/erasure/Erasures.ts"
-
-const whenever = (latch: Latch.Latch, effect: Effect.Effect<void>) =>
-  Effect.forever(Effect.andThen(latch.await, Effect.andThen(latch.close, effect)))
 
 const supervised = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -59,7 +56,7 @@ const supervised = Layer.effectDiscard(
     const { entriesWaiting, numberingPass } = yield* EventLog
     // This node's own entries wake the worker. The interval finds entries of a node that has died.
     yield* supervise({ name: "event-numbering", every: "1 second", pass: numberingPass })
-    yield* Effect.forkScoped(whenever(entriesWaiting, wake("event-numbering")))
+    yield* Effect.forkScoped(wheneverOpened(entriesWaiting, wake("event-numbering")))
     const delivery = yield* Delivery
     // This node's own events wake the worker. The interval finds deliveries of other nodes' events, and retries.
     yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })

@@ -15,6 +15,7 @@ import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { waitsForLog } from "../../platform/postgres/queries/Sql.ts"
 import { refusalsDropped } from "../../platform/telemetry/Metrics.ts"
 import { makeBufferedWriter } from "../../platform/workers/BufferedWriter.ts"
+import { wheneverOpened } from "../../platform/workers/Workers.ts"
 import { runtimeActions } from "./Action.ts"
 
 /** About 10 MB. More refusals within a second are a fault or an attack. */
@@ -81,7 +82,7 @@ export class Refusals extends Context.Service<
       return Refusals.of({
         note,
         pass,
-        passWhenLarge: (call) => Effect.forever(large.await.pipe(Effect.andThen(large.close), Effect.andThen(call)))
+        passWhenLarge: (call) => wheneverOpened(large, call)
       })
     })
   )

@@ -1,8 +1,8 @@
 /**
  * Decides whether commits take their numbers from the counter or store their entries without, and numbers what was stored. A commit
  * holds the counter until its end, with a synchronous standby for at least a round trip, and the commits of other nodes wait. Those
- * that store their entries run at the same time. What must stay true: whoever locks the counter first numbers all entries that
- * are committed (`number_waiting_entries`), so that numbers are gapless and follow the order of dependent commits.
+ * that store their entries run at the same time. What must stay true: the next transaction that locks the counter numbers all
+ * committed entries (`number_waiting_entries`), so that numbers are gapless and follow the order of dependent commits.
  */
 import { Clock, Context, Effect, Latch, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -66,7 +66,7 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
     else for (let pauses = 0; pauses < pausesMax && (yield* isWaiting); pauses++) yield* pauseFor(otherNodeMillis)
   })
 
-  // One node at a time: the others would find nothing, and hold the counter in vain.
+  // One node at a time: the others would hold the counter and find nothing to number.
   const pass = Effect.gen(function* () {
     const before = numberings
     for (let pauses = 0; pauses < pausesMax && (yield* isWaiting) && !(yield* number(isOnlyNode)); pauses++)

@@ -12,6 +12,7 @@ import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts
 import { nextRevision } from "../../platform/postgres/queries/Revision.ts"
 import { LoadStatistics, makeUtilization } from "../../platform/telemetry/LoadStatistics.ts"
 import { Traces } from "../../platform/telemetry/Traces.ts"
+import { wheneverOpened } from "../../platform/workers/Workers.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { ConcurrencyLimits } from "./ConcurrencyLimits.ts"
@@ -127,8 +128,7 @@ export class Delivery extends Context.Service<
 
       return Delivery.of({
         pass: pass(),
-        passWhenQueued: (pass) =>
-          Effect.forever(Effect.andThen(deliveriesQueued.await, Effect.andThen(deliveriesQueued.close, pass)))
+        passWhenQueued: (pass) => wheneverOpened(deliveriesQueued, pass)
       })
     })
   )

@@ -1,5 +1,5 @@
 /** All workers of a node, each supervised in its own fiber while the node runs, and their statuses. */
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, type Latch, Layer, type Scope } from "effect"
 import * as Worker from "./Worker.ts"
 
 export class Workers extends Context.Service<
@@ -29,3 +29,7 @@ export class Workers extends Context.Service<
     })
   })
 }
+
+/** Runs an effect each time the latch is opened, which it closes before. */
+export const wheneverOpened = <E>(latch: Latch.Latch, effect: Effect.Effect<void, E>): Effect.Effect<never, E> =>
+  Effect.forever(Effect.andThen(latch.await, Effect.andThen(latch.close, effect)))

@@ -157,7 +157,7 @@ export const useFeatureNames = (product?: string): FeatureNames => {
   return namesOf(all)
 }
 
-/** The code is told on hover. */
+/** Shows the code on hover. */
 export const FeatureName = ({ code, nameOf }: { readonly code: string | undefined; readonly nameOf: NameOf }) => {
   if (code === undefined) return "Deleted feature"
   const name = nameOf(code)
