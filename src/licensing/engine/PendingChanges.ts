@@ -22,7 +22,7 @@ import type {
 import { type Limits, limitsOf } from "../model/Limits.ts"
 import type { CountedUsage, LedgerEntry, ReversalMark } from "../model/Usage.ts"
 import { clockOrigin, eventRow, pendingMark, usageRow } from "../rows/EventRows.ts"
-import { hotColumns } from "../rows/LicenseTable.ts"
+import { changesProfile } from "../rows/LicenseTable.ts"
 import { cachedViewsAfter } from "../rules/Entitlement.ts"
 import type { Origin, StoredWithChange } from "../rules/LicenseCommand.ts"
 import { isOverdue } from "../rules/Lifecycle.ts"
@@ -238,6 +238,7 @@ export class PendingChanges implements LicenseView {
   private applyAll(changes: Changes, origin: Origin, now: number): void {
     if (changes.policy !== undefined) this.policy = changes.policy
     if (changes.license !== undefined || changes.entitlement === true) {
+      const isProfile = changesProfile(this.license, changes.license)
       this.license = {
         ...this.license,
         ...changes.license,
@@ -245,7 +246,7 @@ export class PendingChanges implements LicenseView {
           (changes.license?.entitlement_counter ?? this.license.entitlement_counter) +
           (changes.entitlement === true ? 1 : 0)
       }
-      if (Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))) {
+      if (isProfile) {
         this.profileChanged = true
         this.limits = limitsOf(this.license, this.policy)
       }

@@ -14,7 +14,7 @@ export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l
   l.revision, l.created_at, l.updated_at`
 
 /** License columns that every commit writes; the others are written only when a command changes one. */
-export const hotColumns: ReadonlySet<string> = new Set([
+const hotColumns: ReadonlySet<string> = new Set([
   "status",
   "active_device_count",
   "times_activated",
@@ -23,6 +23,12 @@ export const hotColumns: ReadonlySet<string> = new Set([
   "entitlement_counter",
   "updated_at"
 ])
+
+/** Whether a change has a new value for a column that `updateProfiles` writes. */
+export const changesProfile = (license: LicenseRecord, changed: Partial<LicenseRecord> = {}): boolean =>
+  (Object.keys(changed) as Array<keyof LicenseRecord>).some(
+    (column) => !hotColumns.has(column) && changed[column] !== license[column]
+  )
 
 export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
   withoutNulls<LicenseRecord>({
