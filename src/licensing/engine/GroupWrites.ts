@@ -10,6 +10,7 @@ import { EventLog } from "../../ledger/events/EventLog.ts"
 import { insertMails } from "../../ledger/mail/MailRows.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
+import { restate, restatedTogether, withoutStateTrigger } from "../rows/StateRows.ts"
 import type { Gathering } from "./CommitQueue.ts"
 import { changesOfEarlierEpoch, type Epoch, isOfEpoch, renewingEpoch } from "./Epoch.ts"
 import * as Fence from "./Fence.ts"
@@ -31,7 +32,8 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
   /** All rows of the changes, written after the fence. Events come last, because their counter is locked last. */
   const rowsOf = (
     group: ReadonlyArray<PendingChanges>,
-    append: (entries: ReadonlyArray<Entry>) => WriteEffect
+    append: (entries: ReadonlyArray<Entry>) => WriteEffect,
+    restated: ReadonlyArray<PendingChanges> = []
   ): ReadonlyArray<WriteEffect> => {
     const entries = group.flatMap((pending) => pending.entries)
     const stored = group.flatMap((pending) => pending.stored)
@@ -39,6 +41,7 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
     const mails = stored.flatMap(({ mails = [] }) => mails)
     return [
       ...Statements.rowsOf(sql, group),
+      ...(restated.length === 0 ? [] : [restate(sql, restated)]),
       ...(responses.length === 0 ? [] : [insertResponses(sql, responses)]),
       ...(mails.length === 0 ? [] : [insertMails(sql, mails)]),
       ...(entries.length === 0 ? [] : [append(entries)])
@@ -58,8 +61,10 @@ export const makeGroupWrites = Effect.fnUntraced(function* (epoch: Epoch, gather
         wake = appended.wake
         gathering.waited(appended.waitedMillis)
       })
+    const restated = restatedTogether(group)
+    const before = restated.length === 0 ? others : [...others, withoutStateTrigger(sql)]
     const fenced = [...Fence.lockTargets(sql, group), Fence.fenceAll(sql, groupId, group)]
-    yield* inOneWrite([...others, ...fenced, ...rowsOf(group, append)])
+    yield* inOneWrite([...before, ...fenced, ...rowsOf(group, append, restated)])
     wake?.()
   })
 

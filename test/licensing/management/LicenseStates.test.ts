@@ -7,10 +7,12 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import { renew } from "../../../src/licensing/changes/Renewal.ts"
-import { suspend } from "../../../src/licensing/rules/Lifecycle.ts"
-import { Database } from "../../support/database/Database.ts"
-import { fromNoon, leap, makeSweeps, twoNodes } from "../../support/database/LicenseNodes.ts"
+import type { Rule } from "../../../src/licensing/rules/LicenseCommand.ts"
+import { reinstate, suspend } from "../../../src/licensing/rules/Lifecycle.ts"
+import { Database, recordSetting } from "../../support/database/Database.ts"
+import { fromNoon, leap, makeNode, makeSweeps, twoNodes } from "../../support/database/LicenseNodes.ts"
 import { storeMany, storeRows } from "../../support/database/StoredLicenses.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
 import { day, noon, type Rows } from "../../support/rules/Licenses.ts"
@@ -62,6 +64,25 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("license s
         assert.deepStrictEqual(yield* differences, [])
         yield* sql`DELETE FROM licenses WHERE id = ${fourth!.license}`
         assert.deepStrictEqual(yield* differences, [])
+      })
+    )
+  )
+
+  it.effect("follow groups of many changes, whose rows one statement writes", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const { ask } = yield* makeNode
+        const licenses = yield* storeMany(40, { license: { expires_at: noon + 3 * day } })
+        const askAll = <Command, Result>(rule: Rule<Command, Result, Code>, command: Command) =>
+          Effect.gen(function* () {
+            const kept = yield* recordSetting("licensing.states_kept", "UPDATE ON license_states")
+            yield* Effect.forEach(licenses, ({ license }) => ask(license, rule, command), { concurrency: "unbounded" })
+            assert.include(yield* kept, "on", rule.name)
+            assert.deepStrictEqual(yield* differences, [], rule.name)
+          })
+        yield* askAll(suspend, {})
+        yield* askAll(renew, { extend_by_days: 30 })
+        yield* askAll(reinstate, {})
       })
     )
   )
