@@ -58,6 +58,7 @@ const initiallyZero = [
   ...["answered", "returned", "late", "lost"].map((outcome) => Metrics.handedOver({ outcome })),
   ...["traces", "metrics", "logs"].map((signal) => Metrics.telemetryFailures({ signal })),
   ...["known", "connected"].map((state) => Metrics.clusterNodes({ state })),
+  Metrics.counterWait,
   Metrics.journalGroup,
   Metrics.journalSeconds
 ]
@@ -168,6 +169,8 @@ const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, regi
       (SELECT min(requested_at) FROM erasures) AS erasure_due,
       (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') AS pending,
       (SELECT min(due_at) FROM mails) AS mail_due, (SELECT count(*) FROM mails) AS mails_pending,
+      (SELECT min(e.occurred_at) FROM event_sequence counter JOIN waiting_entries e ON e.writer >= waiting_since(counter))
+        AS entry_due,
       mail.sent, mail.mails_failed, mail.given_up,
       coalesce(sum(delivered), 0)::bigint AS delivered, coalesce(sum(failed), 0)::bigint AS failed,
       coalesce(sum(exhausted), 0)::bigint AS exhausted
@@ -184,6 +187,7 @@ const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, regi
   Metrics.oldestWaiting({ queue: "usage-rollup" }).updateUnsafe(late(row.day_due), registry)
   Metrics.oldestWaiting({ queue: "erasures" }).updateUnsafe(late(row.erasure_due), registry)
   Metrics.oldestWaiting({ queue: "mails" }).updateUnsafe(late(row.mail_due), registry)
+  Metrics.oldestWaiting({ queue: "event-numbers" }).updateUnsafe(late(row.entry_due), registry)
   Metrics.mailsPending.updateUnsafe(row.mails_pending, registry)
   const mails = { sent: row.sent, failed: row.mails_failed, given_up: row.given_up }
   for (const [result, count] of Object.entries(mails)) Metrics.mails({ result }).updateUnsafe(count, registry)
@@ -196,6 +200,7 @@ const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, regi
 const decodeQueues = decodeRows(
   Schema.Struct({
     delivery_due: Schema.optionalKey(Timestamp),
+    entry_due: Schema.optionalKey(Timestamp),
     lease_due: Schema.optionalKey(Timestamp),
     day_due: Schema.optionalKey(Timestamp),
     erasure_due: Schema.optionalKey(Timestamp),

@@ -9,6 +9,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
 import { waitsForLog } from "../../platform/postgres/queries/Sql.ts"
+import { counterWait } from "../../platform/telemetry/Metrics.ts"
 import { type CounterLock, counterWaitMillis } from "./CounterLock.ts"
 
 /**
@@ -30,6 +31,7 @@ const pausesMax = 100
 export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLock, deliveriesQueued: Latch.Latch) {
   const sql = yield* SqlClient.SqlClient
   const clock = yield* Clock.Clock
+  const registry = yield* Effect.context<never>()
   const patienceMillis = yield* CounterPatience
   const entriesWaiting = yield* Latch.make()
   let hasStored = false
@@ -79,6 +81,7 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
   /** Records how long a commit has waited for others. */
   const waited = (millis: number) => {
     averageMillis += (millis - averageMillis) * waitWeight
+    counterWait.updateUnsafe(averageMillis / 1e3, registry)
     if (averageMillis >= patienceMillis) storedUntil = monotonicMillis(clock) + storedMillis
   }
 

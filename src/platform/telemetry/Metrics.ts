@@ -91,7 +91,12 @@ export const workerSuccessAge = gauge(
   "licensing_worker_last_success_age_seconds",
   "Time since a worker's last successful pass, or since its start."
 )
-/** Label queue: webhook-deliveries, mails, leases, usage-rollup (past days of the ledger without a rollup). */
+/** Above zero, others hold the event counter while this node's groups commit. */
+export const counterWait = gauge(
+  "licensing_event_counter_wait_seconds",
+  "Average time for which the last commits of this node have waited for the event counter."
+)()
+/** Label queue: webhook-deliveries, mails, leases, erasures, usage-rollup (past days of the ledger without a rollup), event-numbers. */
 export const oldestWaiting = gauge(
   "licensing_oldest_waiting_seconds",
   "Time since the oldest unprocessed item of a queue was due; 0 if none is due."

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Metric, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import { assertRefused } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
@@ -57,6 +58,25 @@ layer(Counting({}))("/metrics", (it) => {
     })
   )
 
+  it.effect("tells how long committed events have been without a number", () =>
+    Effect.gen(function* () {
+      const { advance, client } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const { created_at } = yield* client.products.create({ payload: { name: "P", code: "before" } })
+      yield* sql`
+        INSERT INTO waiting_entries (event_type, resource_type, metadata, actor_type, actor_id, occurred_at)
+        VALUES ('license.activated', 'license', '{}', 'system', 'system', to_timestamp(${created_at / 1000 - 40}))`
+      const waiting = Effect.gen(function* () {
+        yield* advance(2)
+        return samplesOf((yield* scrape).text).get('licensing_oldest_waiting_seconds{queue="event-numbers"}')
+      })
+      assert.closeTo((yield* waiting) ?? 0, 42, 5)
+      // Whoever locks the counter next numbers them.
+      yield* client.products.create({ payload: { name: "P", code: "numbering" } })
+      assert.strictEqual(yield* waiting, 0)
+    })
+  )
+
   it.effect("exposes internal measurements and no id", () =>
     Effect.gen(function* () {
       const { advance, client } = yield* TestServer
@@ -76,6 +96,7 @@ layer(Counting({}))("/metrics", (it) => {
       assert.strictEqual(samples.get('licensing_licenses{status="revoked"}'), 0)
       assert.isAtLeast(samples.get("licensing_event_sequence") ?? 0, 1)
       assert.isAtLeast(samples.get("licensing_license_actors") ?? 0, 1)
+      assert.isAtLeast(samples.get("licensing_event_counter_wait_seconds") ?? -1, 0)
       assert.isAtLeast(samples.get("licensing_journal_group_size_count") ?? 0, 1)
       assert.isAtLeast(samples.get("licensing_journal_commit_duration_seconds_sum") ?? 0, 0.000_001)
       assert.isAbove(samples.get('licensing_process_memory_bytes{kind="rss"}') ?? 0, 1e6)
