@@ -134,15 +134,19 @@ export class Fixtures extends Context.Service<
 }
 
 /** The whole service without rate limits, with fixtures and a client. */
-export const layerContract = Fixtures.layer.pipe(
-  Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(
-    TestServer.layerWith({
-      ...{ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 },
-      ...allowingUnrouted
-    })
+export const layerContractWith = (settings: Parameters<typeof TestServer.layerWith>[0]) =>
+  Fixtures.layer.pipe(
+    Layer.provideMerge(Conversation.layer),
+    Layer.provideMerge(
+      TestServer.layerWith({
+        ...{ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 },
+        ...allowingUnrouted,
+        ...settings
+      })
+    )
   )
-)
+
+export const layerContract = layerContractWith({})
 
 type Maker = string | ((fixture: Fixture) => readonly [operationId: string, fixture: Fixture, more: object])
 
