@@ -4,6 +4,7 @@ import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "rea
 import type { SignInWays } from "../../../access/oidc/SignInProvider.ts"
 import { Mark } from "../look/Icon.tsx"
 import { FieldView } from "../parts/Fields.tsx"
+import { Waiting } from "../parts/Show.tsx"
 import { ownTitle, takeResponse, title } from "../service/Address.ts"
 import { inWords, tell } from "../service/Failures.ts"
 import { useBusy, useSession } from "../service/Hooks.ts"
@@ -40,12 +41,14 @@ export const SignIn = () => {
           {fault}
         </p>
       )}
-      {known === undefined ? (
-        <p role="status" className="waiting">
-          {returned === undefined ? "Loading…" : "Signing in…"}
-        </p>
-      ) : (
+      {known !== undefined ? (
         <Ways known={known} onFault={setFault} />
+      ) : returned === undefined ? (
+        <Waiting />
+      ) : (
+        <p role="status" className="waiting">
+          Signing in…
+        </p>
       )}
     </main>
   )
