@@ -2,6 +2,7 @@
 import { useState } from "react"
 import { eventTypes } from "../../../ledger/events/EventType.ts"
 import type { ControlProps, Field } from "../parts/Fields.tsx"
+import { nameOfEvent } from "../feeds/EventRecord.tsx"
 import { sentenceOf } from "../parts/Format.ts"
 
 const nounOf = (type: string) => type.slice(0, type.indexOf("."))
@@ -12,6 +13,13 @@ const groups = [...new Set(eventTypes.map(nounOf))].map((noun) => ({
   all: `${noun}.*`,
   types: eventTypes.filter((type) => nounOf(type) === noun)
 }))
+
+/** What a webhook gets, in words: one type of events, or all of a noun. */
+export const nameOfType = (type: string): string =>
+  type.endsWith(".*") ? `${sentenceOf(nounOf(type))}: all` : nameOfEvent(type)
+
+/** Shows the code on hover. */
+export const TypeName = ({ of }: { readonly of: string }) => <span title={of}>{nameOfType(of)}</span>
 
 export const eventTypesField: Field<ReadonlyArray<string>> = {
   label: "Events",
@@ -32,7 +40,7 @@ const EventTypes = ({ state, texts }: ControlProps) => {
     else next.delete(type)
     setChosen(next)
   }
-  const box = (type: string, name: string, isIncluded: boolean) => (
+  const box = (type: string, isIncluded: boolean) => (
     <label key={type} className="check">
       <input
         type="checkbox"
@@ -40,7 +48,7 @@ const EventTypes = ({ state, texts }: ControlProps) => {
         disabled={isIncluded}
         onChange={({ currentTarget }) => toggle(type, currentTarget.checked)}
       />
-      {name}
+      <TypeName of={type} />
     </label>
   )
   return (
@@ -60,16 +68,16 @@ const EventTypes = ({ state, texts }: ControlProps) => {
       />
       <div className="scrolls">
         {groups.map(({ all, noun, types }) => {
-          const shown = types.filter((type) => matches(`${type} ${noun}`))
+          const shown = types.filter((type) => matches(`${type} ${nameOfEvent(type)}`))
           return shown.length === 0 ? null : (
             <div key={noun}>
-              {shown.length === types.length && box(all, `${sentenceOf(noun)}: all`, false)}
-              <div className="inset">{shown.map((type) => box(type, type, chosen.has(all)))}</div>
+              {shown.length === types.length && box(all, false)}
+              <div className="inset">{shown.map((type) => box(type, chosen.has(all)))}</div>
             </div>
           )
         })}
       </div>
-      <small role="status">{chosen.size === 0 ? "All events" : [...chosen].join(", ")}</small>
+      <small role="status">{chosen.size === 0 ? "All events" : [...chosen].map(nameOfType).join(", ")}</small>
     </div>
   )
 }

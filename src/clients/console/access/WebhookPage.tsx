@@ -7,6 +7,7 @@ import { countOf } from "../parts/Format.ts"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
+import { TypeName } from "./EventChoice.tsx"
 import { rateOf, reasonOf, State, stateOf, WithHealth } from "./Health.tsx"
 import { EditWebhook, WebhookActions } from "./WebhookActions.tsx"
 
@@ -59,7 +60,7 @@ const Screen = ({ health, webhook }: Props) => {
               <ul className="plain">
                 {webhook.event_types.map((type) => (
                   <li key={type}>
-                    <code>{type}</code>
+                    <TypeName of={type} />
                   </li>
                 ))}
               </ul>

@@ -7,6 +7,7 @@ import { Menu } from "../parts/Menu.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { List, pageOf } from "../tables/List.tsx"
+import { nameOfType } from "./EventChoice.tsx"
 import { type HealthOf, rateOf, State, WithHealth } from "./Health.tsx"
 import { EditWebhook, NewWebhook, WebhookActions } from "./WebhookActions.tsx"
 
@@ -30,7 +31,7 @@ const columnsWith = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>>
   {
     title: "Events",
     goes: "first",
-    show: ({ event_types }) => (event_types.length === 0 ? "all" : event_types.join(", "))
+    show: ({ event_types }) => (event_types.length === 0 ? "all" : <span title={event_types.join(", ")}>{event_types.map(nameOfType).join(", ")}</span>)
   },
   { title: "Last delivery", goes: "last", show: ({ last_delivery_at }) => <Time at={last_delivery_at} none="never" /> },
   {
