@@ -1,12 +1,11 @@
 /** What a node refused and where it failed since its start, and what to do about each code. */
 import { Link } from "@tanstack/react-router"
-import { errorCatalogue } from "../../../edge/documents/texts/ErrorCatalogue.ts"
 import type { OpsErrors } from "../../../insight/ops/Ops.ts"
-import { capital, countOf, sentenceOf } from "../parts/Format.ts"
+import { countOf, sentenceOf } from "../parts/Format.ts"
 import { Table, Time } from "../parts/Show.tsx"
-import { inWords } from "../service/Failures.ts"
 import { useMay } from "../service/Hooks.ts"
 import { DocsLink } from "./Docs.tsx"
+import { adviceOn } from "./Remedies.ts"
 
 export const Errors = ({ of: { counts, recent, since } }: { readonly of: OpsErrors }) => (
   <>
@@ -68,19 +67,13 @@ const CodeName = ({ code }: { readonly code: string }) => (
   </DocsLink>
 )
 
-const entryOf = (code: string) =>
-  Object.hasOwn(errorCatalogue, code) ? errorCatalogue[code as keyof typeof errorCatalogue] : undefined
-
-/** Sentences about the API, without the marks of its names. */
-const plain = (text: string) => capital(inWords(text.replaceAll("`", "")))
-
 const Remedy = ({ code, ofOperator = false }: { readonly code: string; readonly ofOperator?: boolean }) => {
-  const entry = entryOf(code)
+  const advice = adviceOn(code)
   return (
     <span className="remedy">
       {ofOperator
         ? "Look into the log for the request’s id: its record has the cause."
-        : entry !== undefined && `${plain(entry.when)} ${plain(entry.remedy)}`}
+        : advice !== undefined && `${advice.when} ${advice.remedy}`}
       <small>
         <code>{code}</code>
       </small>
