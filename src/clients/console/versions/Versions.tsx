@@ -34,8 +34,13 @@ const columns = (mayChange: boolean): ReadonlyArray<Column<ProductVersion>> => [
       </Link>
     )
   },
-  { title: "Released", sort: "released_at", show: ({ released_at }) => <Time at={released_at} /> },
-  { title: "Recorded", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> },
+  { title: "Released", sort: "released_at", goes: "last", show: ({ released_at }) => <Time at={released_at} /> },
+  {
+    title: "Recorded",
+    sort: "created_at",
+    goes: "next",
+    show: ({ created_at }) => <Time at={created_at} only="day" />
+  },
   {
     title: "Actions",
     quiet: true,
