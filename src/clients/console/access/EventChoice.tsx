@@ -2,8 +2,7 @@
 import { useState } from "react"
 import { eventTypes } from "../../../ledger/events/EventType.ts"
 import type { ControlProps, Field } from "../parts/Fields.tsx"
-import { nameOfEvent } from "../feeds/EventRecord.tsx"
-import { sentenceOf } from "../parts/Format.ts"
+import { nameOfEvent, sentenceOf } from "../parts/Format.ts"
 
 const nounOf = (type: string) => type.slice(0, type.indexOf("."))
 

@@ -31,7 +31,12 @@ const columnsWith = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>>
   {
     title: "Events",
     goes: "first",
-    show: ({ event_types }) => (event_types.length === 0 ? "all" : <span title={event_types.join(", ")}>{event_types.map(nameOfType).join(", ")}</span>)
+    show: ({ event_types }) =>
+      event_types.length === 0 ? (
+        "all"
+      ) : (
+        <span title={event_types.join(", ")}>{event_types.map(nameOfType).join(", ")}</span>
+      )
   },
   { title: "Last delivery", goes: "last", show: ({ last_delivery_at }) => <Time at={last_delivery_at} none="never" /> },
   {

@@ -2,11 +2,12 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { LicenseAudit, UsageBalance } from "../../../insight/reports/model/Report.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
+import type { License } from "../../../licensing/model/License.ts"
 import type { NameOf } from "../parts/FeatureNames.ts"
 import { choicesOf } from "../parts/Fields.tsx"
-import { countOf, sentenceOf } from "../parts/Format.ts"
+import { countOf, nameOfEvent } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
-import { By, FeatureName, useFeatureNames } from "../parts/Names.tsx"
+import { By, FeatureName, useFeatureNames, useNamed } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { type Column, Facts, Heading, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -29,11 +30,7 @@ export const AuditPage = () => {
     <OneRecord of={audit} noun="license">
       {(audit) => (
         <>
-          <Heading title={`Audit of ${licenseName(audit.license)}`}>
-            <Link to="/licenses/$id" params={{ id }} className="button">
-              Back to the license
-            </Link>
-          </Heading>
+          <AuditHeading license={audit.license} />
           <search className="row filters" aria-label="Filters">
             <Filter
               label="Period"
@@ -59,6 +56,14 @@ export const AuditPage = () => {
   )
 }
 
+const AuditHeading = ({ license }: { readonly license: License }) => (
+  <Heading title={`Audit of ${licenseName(useNamed(license))}`}>
+    <Link to="/licenses/$id" params={{ id: license.id }} className="button">
+      Back to the license
+    </Link>
+  </Heading>
+)
+
 const About = ({ audit: { license, period, validations } }: { readonly audit: LicenseAudit }) => (
   <Facts
     of={[
@@ -74,12 +79,12 @@ const About = ({ audit: { license, period, validations } }: { readonly audit: Li
   />
 )
 
-const eventColumns: ReadonlyArray<Column<Event>> = [
-  { title: "What", show: ({ event_type }) => sentenceOf(event_type) },
+const eventColumns = (license: string): ReadonlyArray<Column<Event>> => [
+  { title: "What", show: ({ event_type }) => nameOfEvent(event_type) },
   { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
   { title: "By", goes: "next", show: (event) => <By of={event} /> },
   { title: "Address", goes: "first", show: ({ ip_address }) => ip_address ?? "–" },
-  { title: "Changes", wraps: true, goes: "last", show: ({ metadata }) => <Changes of={metadata} /> }
+  { title: "Changes", wraps: true, goes: "last", show: ({ metadata }) => <Changes of={metadata} license={license} /> }
 ]
 
 const Events = (props: {
@@ -96,7 +101,7 @@ const Events = (props: {
         rows={audit.events}
         keyOf={({ sequence }) => String(sequence)}
         empty="Nothing was changed in this period."
-        columns={eventColumns}
+        columns={eventColumns(audit.license.id)}
       />
       <nav aria-label="Pages" className="row end">
         {before !== undefined && (

@@ -1,6 +1,7 @@
 /** What an event says: the fields that changed, and what else was recorded with it. */
 import type { Schema } from "effect"
 import { wordsOf } from "../parts/Format.ts"
+import { DeviceName } from "../parts/Names.tsx"
 import { isChange, isMembers } from "./Differences.ts"
 import { Value } from "./Value.tsx"
 
@@ -16,16 +17,32 @@ const Member = ({ name, of }: { readonly name: string; readonly of: Schema.Json 
     <Value name={name} of={of} />
   )
 
-export const Changes = ({ of }: { readonly of: Members }) => {
+const terms: Readonly<Record<string, string>> = { balance_after: "used in all", max_after: "quota" }
+
+/** Not for people: what joins the records of one request. */
+const hidden: ReadonlySet<string> = new Set(["request_id", "event_id", "feature_code"])
+
+interface Props {
+  readonly of: Members
+  /** Whose devices it names. */
+  readonly license?: string
+}
+
+export const Changes = ({ license, of }: Props) => {
   const { changes, ...others } = of
   const members = Object.entries({ ...(isMembers(changes) ? changes : {}), ...others })
   return (
     <ul className="changes">
       {members
-        .filter(([name]) => name !== "request_id" && name !== "feature_code")
+        .filter(([name]) => !hidden.has(name))
         .map(([name, value]) => (
           <li key={name}>
-            {wordsOf(name.replace(/_id$/, ""))}: <Member name={name} of={value} />
+            {terms[name] ?? wordsOf(name.replace(/_id$/, ""))}:{" "}
+            {name === "device_id" && license !== undefined && typeof value === "string" ? (
+              <DeviceName id={value} license={license} />
+            ) : (
+              <Member name={name} of={value} />
+            )}
           </li>
         ))}
     </ul>

@@ -6,6 +6,7 @@ import { ExportCsv } from "../batch/ExportCsv.tsx"
 import type { PageQuery } from "../batch/ReadAll.ts"
 import { countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
+import { useNamed } from "../parts/Names.tsx"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
@@ -18,7 +19,7 @@ interface Props {
 
 /** A license by its name, once that is read. */
 const LicenseLink = ({ id }: { readonly id: string }) => {
-  const license = lastOf(useAsk("getLicense", { params: { id } }))
+  const license = useNamed(lastOf(useAsk("getLicense", { params: { id } })))
   return <RecordLink field="license_id" id={id} name={license && licenseName(license)} />
 }
 

@@ -4,8 +4,8 @@ import { type Order, OrderStatus } from "../../../vendor/commerce/Order.ts"
 import { type ChangeFieldsOf, choice, choicesOf, type FieldsOf, instant, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { ListedCustomer } from "../parts/Names.tsx"
-import { customer, subscription } from "../parts/Pickers.tsx"
 import { type Column, Status, Time } from "../parts/Show.tsx"
+import { customer, subscription } from "../pickers/Sources.tsx"
 import type { Payload } from "../service/Service.ts"
 
 export type OrderPayload = Payload<"createOrder">

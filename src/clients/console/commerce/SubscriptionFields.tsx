@@ -4,8 +4,8 @@ import { type Subscription, SubscriptionStatus } from "../../../vendor/commerce/
 import { type ChangeFieldsOf, choice, choicesOf, type FieldsOf, flag, instant, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { ListedCustomer } from "../parts/Names.tsx"
-import { customer } from "../parts/Pickers.tsx"
 import { type Column, Status, Time } from "../parts/Show.tsx"
+import { customer } from "../pickers/Sources.tsx"
 import type { Payload } from "../service/Service.ts"
 
 export type SubscriptionPayload = Payload<"createSubscription">

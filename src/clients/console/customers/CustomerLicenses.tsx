@@ -1,14 +1,14 @@
 /** The licenses of a customer: those that are linked, and others with its e-mail. */
 import { Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
-import { licenseColumns } from "../licenses/LicenseColumns.tsx"
+import { columnsOfCustomer, licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { LicensePages } from "../licenses/LicensePages.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 
-const expand = ["product", "policy"] as const
+const expand = ["product", "policy", "customer"] as const
 
 export const LinkedLicenses = ({ id }: { readonly id: string }) => {
   const may = useMay()
@@ -36,7 +36,12 @@ export const LinkedLicenses = ({ id }: { readonly id: string }) => {
         </>
       }
     >
-      <LicensePages of={page} pages={pages} empty="No license belongs to this customer." />
+      <LicensePages
+        of={page}
+        pages={pages}
+        columns={columnsOfCustomer()}
+        empty="No license belongs to this customer."
+      />
     </Section>
   )
 }

@@ -8,10 +8,6 @@ const nouns: Readonly<Record<string, string>> = {
   portal_session: "The customer’s page"
 }
 
-/** What happened, as in “Floating seat checked out”. */
-export const nameOfEvent = (type: string): string =>
-  sentenceOf(type.replace(/^lease/, "floating seat").replace(/^portal/, "customer"))
-
 export const nounOf = ({ resource_type }: Event): string => nouns[resource_type] ?? sentenceOf(resource_type)
 
 export const EventRecord = ({ of: { metadata, resource_id, resource_type } }: { readonly of: Event }) => {

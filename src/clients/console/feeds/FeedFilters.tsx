@@ -5,11 +5,14 @@ import { AuditActorType } from "../../../ledger/events/Event.ts"
 import { eventTypes } from "../../../ledger/events/EventType.ts"
 import { nameOfAction } from "../licenses/ActionWords.ts"
 import { choicesOf } from "../parts/Fields.tsx"
+import { nameOfEvent } from "../parts/Format.ts"
+import { customers, licenses, records } from "../pickers/Sources.tsx"
 import { DayFilter } from "../reports/UsageFilters.tsx"
 import { useMay } from "../service/Hooks.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
-import { nameOfEvent } from "./EventRecord.tsx"
+import { PickFilter } from "../tables/PickFilter.tsx"
+import { RecordFilter } from "../tables/RecordChip.tsx"
 import type { FeedSearch } from "./FeedSearch.ts"
 
 const actionChoices = actions
@@ -29,16 +32,12 @@ export const useNarrowFeed = () => {
   return (change: Partial<Record<keyof FeedSearch, string | undefined>>) => narrow({ open: undefined, ...change })
 }
 
+/** These come by links. */
 const texts = [
-  ["license_id", "License’s id"],
-  ["customer_id", "Customer’s id"],
   ["device_id", "Device’s id"],
   ["feature_code", "Feature’s code"],
   ["request_id", "Request’s id"]
 ] as const
-
-/** These are shown even if the address does not name them. */
-const always: ReadonlySet<string> = new Set(["license_id"])
 
 export const ActivityFilters = ({ search }: { readonly search: FeedSearch }) => {
   const narrow = useNarrowFeed()
@@ -54,8 +53,14 @@ export const ActivityFilters = ({ search }: { readonly search: FeedSearch }) => 
       />
       <Filter label="By" value={search.source} choices={sourceChoices} onChange={(source) => narrow({ source })} />
       {may("product:read") && <ProductFilter value={search.product_id} />}
+      {may("license:read") && (
+        <>
+          <RecordFilter field="license_id" id={search.license_id} narrow={narrow} source={licenses} />
+          <RecordFilter field="customer_id" id={search.customer_id} narrow={narrow} source={customers} />
+        </>
+      )}
       {texts
-        .filter(([name]) => always.has(name) || search[name] !== undefined)
+        .filter(([name]) => search[name] !== undefined)
         .map(([name, label]) => (
           <TextFilter key={name} label={label} value={search[name]} onChange={(text) => narrow({ [name]: text })} />
         ))}
@@ -67,6 +72,7 @@ export const ActivityFilters = ({ search }: { readonly search: FeedSearch }) => 
 
 export const EventFilters = ({ search }: { readonly search: FeedSearch }) => {
   const narrow = useNarrowFeed()
+  const may = useMay()
   return (
     <>
       <Filter
@@ -81,7 +87,15 @@ export const EventFilters = ({ search }: { readonly search: FeedSearch }) => {
         choices={actorChoices}
         onChange={(actor_type) => narrow({ actor_type })}
       />
-      <TextFilter label="Record’s id" value={search.resource_id} onChange={(resource_id) => narrow({ resource_id })} />
+      {search.resource_id === undefined && may("license:read") ? (
+        <PickFilter label="Record" source={records} onChange={(resource_id) => narrow({ resource_id })} />
+      ) : (
+        <TextFilter
+          label="Record’s id"
+          value={search.resource_id}
+          onChange={(resource_id) => narrow({ resource_id })}
+        />
+      )}
     </>
   )
 }

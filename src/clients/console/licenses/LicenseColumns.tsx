@@ -6,6 +6,28 @@ import { countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
 
+/** Where all belong to one customer: each is named by what was bought, and by whom if that is somebody else. */
+const boughtColumn: Column<License> = {
+  title: "License",
+  show: (license) => {
+    const { customer_name: name, expanded: { customer, policy, product } = {}, id } = license
+    const bought = [product?.name, policy?.name].filter(Boolean).join(" · ")
+    return (
+      <>
+        <Link to="/licenses/$id" params={{ id }}>
+          {bought || licenseName(license)}
+        </Link>
+        {bought !== "" && name !== customer?.name && <small>{name}</small>}
+      </>
+    )
+  }
+}
+
+export const columnsOfCustomer = (): ReadonlyArray<Column<License>> => [
+  boughtColumn,
+  ...licenseColumns().filter(({ title }) => !["Customer", "Product", "Policy"].includes(title))
+]
+
 export const licenseColumns = (
   product: (license: License) => ReactNode = ({ expanded }) => expanded?.product?.name ?? "–",
   policy: (license: License) => ReactNode = ({ expanded }) => expanded?.policy?.name ?? "–"

@@ -7,7 +7,7 @@ import { LicenseValues } from "../customFields/Values.tsx"
 import { countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { Metadata } from "../parts/Metadata.tsx"
-import { RecordName } from "../parts/Names.tsx"
+import { RecordName, useNamed } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Key, Section, Status, Time } from "../parts/Show.tsx"
 import { Features } from "../quotas/LicenseFeatures.tsx"
@@ -35,7 +35,8 @@ export const LicensePage = () => {
   )
 }
 
-const Screen = ({ license }: { readonly license: License }) => {
+const Screen = (props: { readonly license: License }) => {
+  const license = useNamed(props.license)
   const may = useMay()
   const mayChange = may("license:write") && license.status !== "revoked"
   return (

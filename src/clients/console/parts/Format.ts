@@ -14,6 +14,10 @@ export const wordsOf = (name: string) =>
 /** The same where it stands alone, as in a table. */
 export const sentenceOf = (name: string) => capital(wordsOf(name))
 
+/** What happened, as in “Floating seat checked out”. */
+export const nameOfEvent = (type: string): string =>
+  sentenceOf(type.replace(/^lease/, "floating seat").replace(/^portal/, "customer"))
+
 export const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1)
 
 /** 0 is no limit in most limits of the contract. */

@@ -1,6 +1,7 @@
 /** Records that another one links to, by name. The id is told on hover; it is shown if the name may not or cannot be read. */
 import { Link } from "@tanstack/react-router"
 import type { ManagementScope } from "../../../access/Scope.ts"
+import type { License } from "../../../licensing/model/License.ts"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
 import type { OperationId, Success } from "../../client/Client.ts"
 import { causeOf, lastOf, useAsk, useAskEach, useMay } from "../service/Hooks.ts"
@@ -56,12 +57,37 @@ interface Of {
   readonly id: string
 }
 
-const Known = ({ field, id, of }: Of & { readonly of: Kind }) => {
+const needsOwner = ({ customer_email, customer_id, customer_name, expanded }: License) =>
+  customer_id !== undefined && !(customer_name || customer_email || expanded?.customer)
+
+/** A license with the customer that names it, if it has no name of its own. */
+export const useNamed = <L extends License | undefined>(license: L): L => {
+  const ids = license !== undefined && needsOwner(license) ? [license.customer_id!] : []
+  const [asked] = useAskEach(
+    "getCustomer",
+    ids.map((id) => ({ params: { id } }))
+  )
+  const customer = asked && lastOf(asked)
+  return license === undefined || customer === undefined
+    ? license
+    : { ...license, expanded: { ...license.expanded, customer } }
+}
+
+/** The name of a record; undefined while it is read, and null if it cannot be. */
+export const useNameOf = (field: string, id: string): string | null | undefined => {
+  const of = kinds[field]!
   // All of them are read by their id.
   const asked = useAsk(of.operation as "getLicense", { params: { id } })
-  const record = lastOf(asked)
-  if (record === undefined && causeOf(asked) === undefined) return <span className="waiting">…</span>
-  return <RecordLink field={field} id={id} name={record && of.nameOf(record as never)} />
+  const read = lastOf(asked)
+  const named = useNamed(field === "license_id" ? read : undefined)
+  const record = named ?? read
+  return record === undefined ? (causeOf(asked) === undefined ? undefined : null) : of.nameOf(record as never)
+}
+
+const Known = ({ field, id }: Of) => {
+  const name = useNameOf(field, id)
+  if (name === undefined) return <span className="waiting">…</span>
+  return <RecordLink field={field} id={id} name={name ?? undefined} />
 }
 
 interface Named extends Of {
@@ -75,7 +101,7 @@ export const RecordName = ({ field, id, withId = false }: Named) => {
   if (of === undefined || !may(of.scope)) return <RecordLink field={field} id={id} />
   return (
     <>
-      <Known field={field} id={id} of={of} />
+      <Known field={field} id={id} />
       {withId && (
         <small>
           <code>{id}</code>

@@ -1,8 +1,9 @@
-/** The fields of a new export: those of its report, and its format. */
+/** The fields of a new export: those of its report. Records are chosen by name; by id where their names may not be read. */
 import { Schema } from "effect"
 import { filterFields, ReportKind, UsageAction } from "../../../insight/reports/model/Filter.ts"
 import {
   type ChangeFieldsOf,
+  choice,
   choicesOf,
   type Field,
   type FieldsOf,
@@ -10,21 +11,17 @@ import {
   lastDayOfPeriod,
   text
 } from "../parts/Fields.tsx"
+import { useFeatureNames } from "../parts/Names.tsx"
+import { picker, type Source } from "../pickers/Picker.tsx"
+import { customers, licenses, orders, subscriptions } from "../pickers/Sources.tsx"
+import { useAskEach, useMay } from "../service/Hooks.ts"
+import { listField } from "../tables/ListFields.tsx"
 
 export const kinds = choicesOf(ReportKind.literals).map(({ id, name }) => ({ id, name: name.replaceAll("-", " ") }))
 
 type Filters<K extends ReportKind> = Schema.Struct.Type<(typeof filterFields)[K]>
 
 const period = { from: firstDay("From"), to: lastDayOfPeriod("To the end of") }
-const scope = {
-  ...period,
-  product_id: text("Product’s id"),
-  customer_id: text("Customer’s id"),
-  license_id: text("License’s id"),
-  order_id: text("Order’s id"),
-  subscription_id: text("Subscription’s id"),
-  feature_code: text("Feature’s code")
-}
 
 const action: Field<typeof UsageAction.Type> = {
   label: "What",
@@ -33,16 +30,43 @@ const action: Field<typeof UsageAction.Type> = {
   write: (value) => [value]
 }
 
-export const exportFields: { readonly [K in ReportKind]: FieldsOf<Filters<K>> | ChangeFieldsOf<Filters<K>> } = {
-  "usage-summary": scope,
-  "usage-ledger": { ...scope, action },
-  "license-audit": { license_id: text("License’s id", { required: true }), ...period },
-  "customer-summary": { customer_id: text("Customer’s id", { required: true }), ...period },
-  "subscription-settlement": {
-    subscription_id: text("Subscription’s id", { hint: "This or the order’s, or both." }),
-    order_id: text("Order’s id"),
-    ...period
+type ExportFields = { readonly [K in ReportKind]: FieldsOf<Filters<K>> | ChangeFieldsOf<Filters<K>> }
+
+export const useExportFields = (): ExportFields => {
+  const may = useMay()
+  const product = useProductField()
+  const { choices } = useFeatureNames()
+  const byName = may("license:read")
+  const record = (noun: string, source: Source, isRequired = false) =>
+    byName ? picker(noun, source, isRequired) : text(`${noun}’s id`, isRequired ? { required: true } : {})
+  const subscription_id = record("Subscription", subscriptions)
+  const order_id = record("Order", orders)
+  const scope = {
+    ...period,
+    product_id: product,
+    customer_id: record("Customer", customers),
+    license_id: record("License", licenses),
+    order_id,
+    subscription_id,
+    feature_code: choices.length === 0 ? text("Feature’s code") : choice("Feature", choices)
   }
+  return {
+    "usage-summary": scope,
+    "usage-ledger": { ...scope, action },
+    "license-audit": { license_id: record("License", licenses, true), ...period },
+    "customer-summary": { customer_id: record("Customer", customers, true), ...period },
+    "subscription-settlement": {
+      subscription_id: { ...subscription_id, hint: "Type its number. A subscription or an order is needed." },
+      order_id: { ...order_id, hint: "Type its number." },
+      ...period
+    }
+  }
+}
+
+const useProductField = () => {
+  const mayRead = useMay()("product:read")
+  const [asked] = useAskEach("listProducts", mayRead ? [{ query: { limit: 200, sort: "code" } }] : [])
+  return asked === undefined ? text("Product’s id") : listField("Product", asked, { empty: "There is no product." })
 }
 
 /** The filters as the body of an export has them. */

@@ -1,10 +1,10 @@
 /** One export: how far it is, and its file. */
 import { getRouteApi } from "@tanstack/react-router"
-import { Exit } from "effect"
+import { Exit, type Schema } from "effect"
 import { useState } from "react"
 import type { ReportExport } from "../../../insight/reports/exports/Export.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { RecordName } from "../parts/Names.tsx"
+import { isNamed, RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Fault, Status, Time } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
@@ -48,7 +48,7 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
           ["Created", <Time key="created" at={latest.created_at} />],
           ["Created by", <RecordName key="by" field="api_key_id" id={latest.created_by} />],
           ...Object.entries(latest.filters).map(
-            ([name, value]) => [filterName(name), <code key={name}>{String(value)}</code>] as const
+            ([name, value]) => [filterName(name), <FilterValue key={name} name={name} of={value} />] as const
           ),
           [
             "SHA-256 of the file",
@@ -61,7 +61,13 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
   )
 }
 
-const filterName = (name: string) => `Filter: ${name === "tz" ? "time zone" : wordsOf(name)}`
+const filterName = (name: string) => `Only ${name === "tz" ? "time zone" : wordsOf(name.replace(/_(?:id|code)$/, ""))}`
+
+const FilterValue = ({ name, of }: { readonly name: string; readonly of: Schema.Json }) => {
+  const text = String(of)
+  if (isNamed(name)) return <RecordName field={name} id={text} />
+  return name === "from" || name === "to" ? <Time at={Date.parse(text)} /> : text
+}
 
 const progressOf = (latest: ReportExport): string => {
   switch (latest.status) {

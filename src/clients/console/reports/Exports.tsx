@@ -9,7 +9,7 @@ import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
-import { encodeFilters, exportFields, kinds } from "./ExportFields.ts"
+import { encodeFilters, kinds, useExportFields } from "./ExportFields.ts"
 import { formatField } from "./ExportThis.tsx"
 import { ReportsHeading } from "./ReportsHeading.tsx"
 
@@ -41,6 +41,7 @@ interface Given {
 
 const NewExport = ({ kind }: { readonly kind: ReportKind }) => {
   const navigate = useNavigate()
+  const exportFields = useExportFields()
   return (
     <Form
       fields={{ format: formatField, ...exportFields[kind] } as ChangeFieldsOf<Given>}

@@ -3,22 +3,14 @@
 import { type ReactNode, useId } from "react"
 import { readerZone } from "../parts/Format.ts"
 import { useFeatureNames } from "../parts/Names.tsx"
+import { customers, licenses } from "../pickers/Sources.tsx"
 import { useMay } from "../service/Hooks.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
+import { RecordChips, RecordFilter } from "../tables/RecordChip.tsx"
 import type { LedgerSearch } from "./UsageSearch.ts"
 
 type Scope = Omit<LedgerSearch, "action" | "cursor">
-
-const texts = [
-  ["license_id", "License’s id"],
-  ["customer_id", "Customer’s id"],
-  ["order_id", "Order’s id"],
-  ["subscription_id", "Subscription’s id"]
-] as const satisfies ReadonlyArray<readonly [keyof Scope, string]>
-
-/** These are shown even if the address does not name them. */
-const always: ReadonlySet<string> = new Set(["license_id"])
 
 export const UsageFilters = ({ children, search }: { readonly search: Scope; readonly children?: ReactNode }) => {
   const narrow = useNarrow()
@@ -28,11 +20,13 @@ export const UsageFilters = ({ children, search }: { readonly search: Scope; rea
       {children}
       {may("product:read") && <ProductFilter value={search.product_id} />}
       <FeatureFilter product={search.product_id} value={search.feature_code} />
-      {texts
-        .filter(([name]) => always.has(name) || search[name] !== undefined)
-        .map(([name, label]) => (
-          <TextFilter key={name} label={label} value={search[name]} onChange={(text) => narrow({ [name]: text })} />
-        ))}
+      {may("license:read") && (
+        <>
+          <RecordFilter field="license_id" id={search.license_id} narrow={narrow} source={licenses} />
+          <RecordFilter field="customer_id" id={search.customer_id} narrow={narrow} source={customers} />
+        </>
+      )}
+      <RecordChips search={search} without={may("license:read") ? ["license_id", "customer_id"] : []} />
       <DayFilter label="From" value={search.from} onChange={(from) => narrow({ from })} />
       <DayFilter label="To" value={search.to} onChange={(to) => narrow({ to })} />
     </search>

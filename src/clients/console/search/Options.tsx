@@ -4,7 +4,7 @@ import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { IconName } from "../look/Icon.tsx"
 import { wordsOf } from "../parts/Format.ts"
-import { licenseName } from "../parts/LicenseName.ts"
+import { licenseName, licensesOf } from "../parts/LicenseName.ts"
 import { Key, Status } from "../parts/Show.tsx"
 import { lastOf, useAsk } from "../service/Hooks.ts"
 import type { Recent } from "../service/Recent.ts"
@@ -40,7 +40,7 @@ export const groupsOfResults = (found: SearchResults): ReadonlyArray<Group> =>
   [
     {
       name: "Licenses",
-      options: found.licenses.map((license) => ({
+      options: licensesOf(found).map((license) => ({
         key: license.id,
         path: `/licenses/${license.id}`,
         icon: "key",

@@ -4,6 +4,7 @@ import type { ReactNode } from "react"
 import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { Empty } from "../parts/Empty.tsx"
+import { licensesOf } from "../parts/LicenseName.ts"
 import { RecordName } from "../parts/Names.tsx"
 import { type Column, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
@@ -34,7 +35,7 @@ const Found = ({ q }: { readonly q: string }) => {
 
 /** Licenses that match several terms. If there are none, the text is one term: a short word looks like the end of a key. */
 const Together = ({ of, q }: { readonly of: Combined; readonly q: string }) => {
-  const licenses = useAsk("listLicenses", { query: { ...of, limit: 20, expand: ["product", "policy"] } })
+  const licenses = useAsk("listLicenses", { query: { ...of, limit: 20, expand: ["product", "policy", "customer"] } })
   return (
     <Loaded of={licenses}>
       {({ items }) => {
@@ -96,7 +97,7 @@ const Groups = ({ of }: { readonly of: SearchResults }) => {
   const mayName = useMay()("product:read")
   return (
     <>
-      <Group title="Licenses" rows={of.licenses} columns={mayName ? namedColumns : licenseColumns()} />
+      <Group title="Licenses" rows={licensesOf(of)} columns={mayName ? namedColumns : licenseColumns()} />
       <Group title="Customers" rows={of.customers} columns={customerColumns} />
       <Group title="Devices" rows={of.devices} columns={deviceColumns} />
       <Group title="Orders" rows={of.orders} columns={orderColumns} />

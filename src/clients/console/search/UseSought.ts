@@ -10,7 +10,9 @@ const lengthMin = 2
 
 const seek = Effect.fnUntraced(function* (text: string) {
   const combined = combinedOf(text)
-  const { items } = combined ? yield* send("listLicenses", { query: { ...combined, limit: 20 } }) : { items: [] }
+  const { items } = combined
+    ? yield* send("listLicenses", { query: { ...combined, limit: 20, expand: ["customer"] } })
+    : { items: [] }
   // A short word of a name looks like the end of a key.
   if (items.length === 0) return yield* send("search", { query: { q: text } })
   const others = { customers: [], devices: [], orders: [], subscriptions: [], bulk_jobs: [] }

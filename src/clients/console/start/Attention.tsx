@@ -8,6 +8,7 @@ import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
 import { Icon } from "../look/Icon.tsx"
 import { countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
+import { useNamed } from "../parts/Names.tsx"
 import { Section, Time } from "../parts/Show.tsx"
 import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 
@@ -156,7 +157,7 @@ const Some = <A,>(props: { readonly of: ReadonlyArray<A>; readonly children: (on
 }
 
 const NameOf = ({ id }: { readonly id: string }) => {
-  const license = lastOf(useAsk("getLicense", { params: { id } }))
+  const license = useNamed(lastOf(useAsk("getLicense", { params: { id } })))
   return license === undefined ? "A license" : licenseName(license)
 }
 

@@ -1,61 +1,68 @@
-/** A filter by a record, which a link has set: it shows the record's name. */
-import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
+/** Filters by a record: the chip shows its name, also if a link has set it. */
+import { useNameOf } from "../parts/Names.tsx"
+import type { Source } from "../pickers/Picker.tsx"
 import { RemoveFilter, useNarrow } from "./List.tsx"
+import { PickFilter } from "./PickFilter.tsx"
 
-interface Props {
-  readonly id: string
+const Text = ({ field, id }: { readonly field: string; readonly id: string }) => {
+  const name = useNameOf(field, id)
+  return name === undefined ? "…" : (name ?? "not visible to you")
 }
 
-const CustomerText = ({ id }: Props) => {
-  const asked = useAsk("getCustomer", { params: { id } })
-  const customer = lastOf(asked)
-  return textOf(customer && (customer.name || `Customer ${customer.code}`), asked)
-}
-
-const PolicyText = ({ id }: Props) => {
-  const asked = useAsk("getPolicy", { params: { id } })
-  return textOf(lastOf(asked)?.name, asked)
-}
-
-const OrderText = ({ id }: Props) => {
-  const asked = useAsk("getOrder", { params: { id } })
-  return textOf(lastOf(asked)?.external_id, asked)
-}
-
-const SubscriptionText = ({ id }: Props) => {
-  const asked = useAsk("getSubscription", { params: { id } })
-  return textOf(lastOf(asked)?.external_id, asked)
-}
-
-const FeatureText = ({ id }: Props) => {
-  const asked = useAsk("getFeature", { params: { id } })
-  return textOf(lastOf(asked)?.name, asked)
-}
-
-const textOf = (name: string | undefined, asked: Parameters<typeof causeOf>[0]) =>
-  name ?? (causeOf(asked) === undefined ? "…" : "not visible to you")
-
-const kinds = {
-  customer_id: { label: "Customer", Text: CustomerText },
-  policy_id: { label: "Policy", Text: PolicyText },
-  order_id: { label: "Order", Text: OrderText },
-  subscription_id: { label: "Subscription", Text: SubscriptionText },
-  feature_id: { label: "Feature", Text: FeatureText }
+const labels = {
+  license_id: "License",
+  customer_id: "Customer",
+  policy_id: "Policy",
+  order_id: "Order",
+  subscription_id: "Subscription",
+  feature_id: "Feature"
 } as const
 
-export const RecordChips = ({ search }: { readonly search: { readonly [Field in keyof typeof kinds]?: string } }) => {
+type Field = keyof typeof labels
+type Narrow = (change: Readonly<Record<string, string | undefined>>) => void
+
+interface ChipProps {
+  readonly field: Field
+  readonly id: string
+  readonly narrow: Narrow
+}
+
+const RecordChip = ({ field, id, narrow }: ChipProps) => (
+  <div className="chip set" title={id}>
+    <span>{labels[field]}</span>
+    <strong>
+      <Text field={field} id={id} />
+    </strong>
+    <RemoveFilter label={labels[field]} onRemove={() => narrow({ [field]: undefined })} />
+  </div>
+)
+
+interface Props {
+  readonly search: { readonly [F in Field]?: string }
+  /** Those that have a control of their own. */
+  readonly without?: ReadonlyArray<Field>
+}
+
+export const RecordChips = ({ search, without = [] }: Props) => {
   const narrow = useNarrow()
-  return Object.entries(kinds).map(([field, { Text, label }]) => {
-    const id = search[field as keyof typeof kinds]
-    if (id === undefined) return null
-    return (
-      <div key={field} className="chip set">
-        <span>{label}</span>
-        <strong>
-          <Text id={id} />
-        </strong>
-        <RemoveFilter label={label} onRemove={() => narrow({ [field]: undefined })} />
-      </div>
+  return Object.keys(labels).map((name) => {
+    const field = name as Field
+    const id = search[field]
+    return id === undefined || without.includes(field) ? null : (
+      <RecordChip key={field} field={field} id={id} narrow={narrow} />
     )
   })
 }
+
+interface FilterProps extends Omit<ChipProps, "id"> {
+  readonly id: string | undefined
+  readonly source: Source
+}
+
+/** Chooses a record, or shows the one that is chosen. */
+export const RecordFilter = ({ field, id, narrow, source }: FilterProps) =>
+  id === undefined ? (
+    <PickFilter label={labels[field]} source={source} onChange={(chosen) => narrow({ [field]: chosen })} />
+  ) : (
+    <RecordChip field={field} id={id} narrow={narrow} />
+  )

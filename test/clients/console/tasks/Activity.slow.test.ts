@@ -125,7 +125,7 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
           await person.sees("activation limit reached")
           assert.strictEqual(await person.page.locator("tbody tr").count(), 1)
           assert.include(person.page.url(), "result_class=refused")
-          await person.fill("License’s id", other.id)
+          await person.fill(/^License$/, other.id)
           await person.press("Enter")
           await person.sees("Nothing matches.")
           await person.choose("Show", "What has changed")
@@ -134,6 +134,22 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
             .getByRole("link", { name: /^Ada …/ })
             .first()
             .waitFor()
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "names a license by its customer if it has no name",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const customer = yield* client.customers.create({ payload: { code: "noether", name: "Emmy Noether" } })
+        const { id } = yield* issue({}, { customer_id: customer.id })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, "Emmy Noether")
+          await person.opens(`/activity?license_id=${id}`, "Activity")
+          await person.page.locator(".chip.set", { hasText: "Emmy Noether" }).waitFor()
         })
       }),
     minutes
