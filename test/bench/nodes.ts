@@ -3,13 +3,14 @@
  * same requests at one node alone and, for many licenses, with each license routed to its own node; in alternating
  * turns.
  *
- *   npm run bench:nodes -- [--nodes 2] [--clients 16] [--licenses 100] [--verb consume|activate|validate|lease]
- *                          [--rounds 4] [--seconds 5] [--cluster] [--haproxy] [--standby 80] [--json]
+ *   npm run bench:nodes -- [--nodes 2,3] [--clients 16] [--licenses 100] [--verb consume|activate|validate|lease]
+ *                          [--rounds 4] [--seconds 5] [--cluster] [--haproxy] [--standby 0,5,60] [--json]
  *
  * --cluster lets the nodes hand commands to the owner of each license; one node alone is then a further node without it. --haproxy
  * adds the real HAProxy with infra/balancers/haproxy.cfg in front of the nodes, at most eight (`apt-get install haproxy`).
  *
- * --standby lets each commit wait for a standby that is so many milliseconds away.
+ * --nodes and --standby take lists; each combination starts anew. --standby lets each commit wait for a standby that is so many
+ * milliseconds away; with 0, the default, there is none.
  *
  * --clients is the connections for each node; one node alone gets those of all. Clients send again after each response.
  * CPU is the sum over all nodes, for each request. Exits with 1 if a request was refused or failed, or a count differs
@@ -44,13 +45,11 @@ const { values: flags } = parseArgs({
     seconds: { type: "string", default: "5" },
     cluster: { type: "boolean", default: false },
     haproxy: { type: "boolean", default: false },
-    standby: { type: "string" },
+    standby: { type: "string", default: "0" },
     json: { type: "boolean", default: false }
   }
 })
 
-const nodes = Number(flags.nodes)
-const connections = nodes * Number(flags.clients)
 const found = operations.find((operation) => operation === flags.verb)
 if (found === undefined) throw new Error("--verb takes one of: consume, activate, validate, lease")
 const operation = found
@@ -70,6 +69,16 @@ const shuffled = (seats: ReadonlyArray<Seat>): Array<Seat> => {
   return order
 }
 const shuffledCopies = (seats: ReadonlyArray<Seat>) => Array.from({ length: walks }, () => shuffled(seats)).flat()
+
+interface Installation {
+  readonly nodes: number
+  readonly standbyMillis: number
+}
+
+const numbersOf = (list: string): ReadonlyArray<number> => list.split(",").map(Number)
+const installations: ReadonlyArray<Installation> = numbersOf(flags.standby).flatMap((standbyMillis) =>
+  numbersOf(flags.nodes).map((nodes) => ({ nodes, standbyMillis }))
+)
 
 interface Places {
   readonly alone: string
@@ -100,11 +109,9 @@ const clusterSettings = Effect.fnUntraced(function* () {
   return { LICENSING_CLUSTER: "true", LICENSING_CLUSTER_LISTEN: address, LICENSING_CLUSTER_ADDRESS: address }
 })
 
-const startMeasured = Effect.gen(function* () {
+const startMeasured = Effect.fnUntraced(function* ({ nodes, standbyMillis }: Installation) {
   const directory = yield* folder
-  const postgres = yield* flags.standby === undefined
-    ? startPostgres(directory)
-    : startReplicated(Number(flags.standby))
+  const postgres = yield* standbyMillis === 0 ? startPostgres(directory) : startReplicated(standbyMillis)
   const services: Array<Service> = []
   const proxied = flags.haproxy ? { LICENSING_TRUSTED_PROXIES: "127.0.0.1/32" } : {}
   const first = yield* startOn(postgres.url, directory)
@@ -136,15 +143,16 @@ interface Load {
 }
 
 /** Which load is run: each has its own licenses, so that none finds what another one left in the nodes' memory. */
-const plannedLoads = [1, Number(flags.licenses)].flatMap((size) =>
-  Object.entries(distributions)
-    // A license that is alone is at a node of its own when it is at one.
-    .filter(([name]) => size >= nodes || (name !== "its own node" && name !== "HAProxy"))
-    .filter(([name]) => flags.haproxy || name !== "HAProxy")
-    .map(([sent_to, placesOf]) => ({ licenses: size, sent_to, placesOf }))
-)
+const plannedLoads = (nodes: number) =>
+  [1, Number(flags.licenses)].flatMap((size) =>
+    Object.entries(distributions)
+      // A license that is alone is at a node of its own when it is at one.
+      .filter(([name]) => size >= nodes || (name !== "its own node" && name !== "HAProxy"))
+      .filter(([name]) => flags.haproxy || name !== "HAProxy")
+      .map(([sent_to, placesOf]) => ({ licenses: size, sent_to, placesOf }))
+  )
 
-const rowOf = ({ licenses, sent_to, turns }: Load) => {
+const rowOf = ({ nodes, standbyMillis }: Installation, { licenses, sent_to, turns }: Load) => {
   const middle = (pick: (turn: Turn) => number) => median(turns.map(pick))
   const sum = (pick: (turn: Turn) => number) => turns.reduce((total, turn) => total + pick(turn), 0)
   const each = (pick: (turn: Turn) => number) => Math.round((1e6 * sum(pick)) / sum(({ answered }) => answered))
@@ -154,6 +162,8 @@ const rowOf = ({ licenses, sent_to, turns }: Load) => {
   }
   const refused = [...codes.values()].reduce((total, times) => total + times, 0)
   return {
+    nodes,
+    standby_ms: standbyMillis,
     licenses,
     sent_to,
     per_second: Math.round(middle(({ requestsPerSecond }) => requestsPerSecond)),
@@ -176,11 +186,14 @@ const handedOver = async (base: string): Promise<string> => {
     .join("\n")
 }
 
-const program = Effect.gen(function* () {
-  const { management, places, session, used } = yield* startMeasured
+const measure = Effect.fnUntraced(function* (installation: Installation) {
+  const { nodes } = installation
+  const connections = nodes * Number(flags.clients)
+  yield* say(`${nodes} nodes, standby ${installation.standbyMillis} ms away`)
+  const { management, places, session, used } = yield* startMeasured(installation)
   const seats: Array<Seat> = []
   const loads: Array<Load> = []
-  for (const { licenses, placesOf, sent_to } of plannedLoads) {
+  for (const { licenses, placesOf, sent_to } of plannedLoads(nodes)) {
     yield* say(`making ${licenses} licenses for ${sent_to}`)
     const run = `nodes-${licenses}-${randomUUID().slice(0, 8)}`
     const own = yield* Effect.promise(() => makeSeats(management, run, licenses, connections))
@@ -206,15 +219,21 @@ const program = Effect.gen(function* () {
   }
   if (flags.cluster) for (const base of places.bases) yield* say(yield* Effect.promise(() => handedOver(base)))
   for (const { close } of loads) yield* Effect.promise(close)
-  const rows = loads.map(rowOf)
+  const rows = loads.map((load) => rowOf(installation, load))
   const checks = [
     ...(yield* compareCounts(session, operation, seats)),
     ...(yield* compareSequences(session)),
     { check: "refused or failed", told: 0, found: failed, holds: failed === 0 }
   ]
+  return { rows, checks: checks.map((check) => ({ nodes, standby_ms: installation.standbyMillis, ...check })) }
+})
+
+const program = Effect.gen(function* () {
+  const measured = yield* Effect.forEach(installations, (installation) => Effect.scoped(measure(installation)))
+  const [rows, checks] = [measured.flatMap(({ rows }) => rows), measured.flatMap(({ checks }) => checks)]
   const text = flags.json ? JSON.stringify({ rows, checks }, null, 2) : [rows, checks].map(table).join("\n\n")
   yield* Effect.sync(() => process.stdout.write(`${text}\n`))
   if (checks.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
 })
 
-NodeRuntime.runMain(Effect.scoped(program).pipe(Effect.provide([NodeServices.layer, SecureRandom.layerWebCrypto])))
+NodeRuntime.runMain(program.pipe(Effect.provide([NodeServices.layer, SecureRandom.layerWebCrypto])))
