@@ -53,6 +53,77 @@ describe("A reversal", () => {
     assert.notInclude(eventTypesOf(later.after).slice(-1), "usage.reversed")
   })
 
+  it("tells in its event what is left, with and without a quota, and when it was", () => {
+    const reversed = (given: Parameters<typeof monthly>[0]) => {
+      const before = allowed(monthly(given), consume, used(30, "e1"), created).after
+      return allowed(before, consume, taken("e1", "r1"), created + 1)
+    }
+    const { after, changes } = reversed({ total_consumptions: 12 })
+    assert.strictEqual(after.license.updated_at, created + 1)
+    assert.deepStrictEqual(changes.events, [
+      {
+        event_type: "usage.reversed",
+        resource_type: "license",
+        resource_id: "lic_1",
+        metadata: {
+          feature_id: "feat_api",
+          feature_code: "api",
+          amount: 30,
+          event_id: "r1",
+          reverses: "e1",
+          balance_after: 12,
+          max_after: 100,
+          device_id: after.devices[0]!.id
+        }
+      }
+    ])
+    const unlimited = reversed({ max_consumptions: undefined, reset_period: undefined })
+    assert.notProperty(unlimited.changes.events?.[0]?.metadata, "max_after")
+  })
+
+  it("says which field is wrong", () => {
+    const before = allowed(monthly(), consume, used(30, "e1"), created).after
+    assert.strictEqual(
+      refusedWith("REVERSAL_NOT_POSSIBLE", before, consume, taken("e2", "r1"), created).refused.detail,
+      "reverses"
+    )
+    const other = { ...taken("e1", "r1"), feature_code: "other" }
+    const { refused } = refusedWith("FEATURE_NOT_ENTITLED", before, consume, other, created)
+    assert.strictEqual(refused.detail, "feature_code")
+    const again = allowed(before, consume, taken("e1", "r1"), created).after
+    const twice = refusedWith("REVERSAL_NOT_POSSIBLE", again, consume, taken("e1", "r2"), created).refused
+    const never = refusedWith("REVERSAL_NOT_POSSIBLE", again, consume, taken("e9", "r2"), created).refused
+    assert.notStrictEqual(twice.message, never.message)
+  })
+
+  it("is refused if less is counted than it would give back", () => {
+    const { after } = allowed(monthly(), consume, used(30, "e1"), created)
+    // As after an import, or a change of the row by hand.
+    const fewer = { ...after, assignments: after.assignments.map((row) => ({ ...row, total_consumptions: 29 })) }
+    refusedWith("REVERSAL_NOT_POSSIBLE", fewer, consume, taken("e1", "r1"), created)
+  })
+
+  it("answers its own repetition in a later period, and no other request with its event_id", () => {
+    const before = allowed(monthly(), consume, used(30, "e1"), created).after
+    const both = allowed(before, consume, used(20, "e2"), created).after
+    const { after } = allowed(both, consume, taken("e1", "r1"), created)
+    const later = at("2030-02-28T12:00:00Z")
+    assert.isEmpty(allowed(after, consume, taken("e1", "r1"), later).changes)
+    // Another amount, no consumption at all, and a consumption in place of a reversal.
+    refusedWith("EVENT_ID_CONFLICT", after, consume, taken("e2", "r1"), later)
+    refusedWith("EVENT_ID_CONFLICT", after, consume, taken("e9", "r1"), later)
+    refusedWith("EVENT_ID_CONFLICT", after, consume, taken("e1", "e2"), later)
+    refusedWith("REVERSAL_NOT_POSSIBLE", after, consume, taken("e1", "r9"), later)
+  })
+
+  it("is looked up by the event and the feature that it names", () => {
+    const { event_id: _, ...request } = taken("e1", "r1")
+    assert.deepInclude(consume.needs?.({ ...request, event_id: "r1" }), {
+      reverses: { eventId: "e1", featureCode: "api" }
+    })
+    assert.notProperty(consume.needs?.(used(1, "e1")), "reverses")
+  })
+
   it("leaves what would have been without the consumption", () => {
     fc.assert(
       fc.property(
