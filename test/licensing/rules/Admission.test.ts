@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
+import type { Binding } from "../../../src/licensing/model/Binding.ts"
 import { activate, check, deactivate, validate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { checkin, checkout, heartbeat } from "../../../src/licensing/rules/Floating.ts"
@@ -14,15 +15,20 @@ import {
   requests
 } from "../../support/rules/CommandArbitraries.ts"
 import { rows as anyRows, bindings } from "../../support/rules/LicenseArbitraries.ts"
-import { applied, perform, viewOf } from "../../support/rules/LicenseRules.ts"
+import { allowed, applied, perform, refusedWith, viewOf } from "../../support/rules/LicenseRules.ts"
 import {
+  activationOf,
   assignmentOf,
+  container,
   day,
   deviceOf,
   hardware,
   keyHash,
+  leaseOf,
   noon,
+  productCode,
   type Rows,
+  requestOf,
   rowsOf
 } from "../../support/rules/Licenses.ts"
 import { failingChecks, refusalOrders } from "../../support/rules/RefusalOrder.ts"
@@ -145,5 +151,96 @@ describe("the ladder of refusals", () => {
       rows = lift(rows)
       assert.strictEqual(perform(rows, consume, command, noon).refused?.code, code)
     }
+  })
+})
+
+describe("a refusal of admission", () => {
+  const machine = hardware("machine")
+  const request = requestOf(machine)
+
+  it("names the product if the license is of another one, and passes with none or its own", () => {
+    const rows = rowsOf({ devices: [deviceOf(machine)] })
+    const { refused } = refusedWith("PRODUCT_MISMATCH", rows, validate, { ...request, productCode: "another" })
+    assert.strictEqual(refused.detail, "product_code")
+    allowed(rows, validate, { ...request, productCode })
+    allowed(rows, validate, request)
+  })
+
+  it("says in how many seconds the license starts", () => {
+    const rows = rowsOf({ license: { starts_at: noon + 89_001 } })
+    const { refused } = refusedWith("LICENSE_NOT_STARTED", rows, validate, request)
+    assert.deepStrictEqual(refused.facts, { retry_after_seconds: 90 })
+  })
+
+  it("names the field that the policy forbids", () => {
+    const policy = { allow_vm: false, allow_container: false }
+    const detailOf = (code: "VM_NOT_ALLOWED" | "CONTAINER_NOT_ALLOWED", binding: Binding) =>
+      refusedWith(code, rowsOf({ policy }), activate, activationOf(binding)).refused.detail
+    assert.strictEqual(detailOf("VM_NOT_ALLOWED", hardware("vm", { is_vm: true })), "is_vm")
+    assert.strictEqual(detailOf("CONTAINER_NOT_ALLOWED", container("pod")), "is_container")
+  })
+
+  it("tells a lapsed seat from a device that ended", () => {
+    const messageOf = (device: Parameters<typeof deviceOf>[1]) => {
+      const rows = rowsOf({ devices: [deviceOf(machine, device)] })
+      return refusedWith("DEVICE_NOT_ACTIVE", rows, validate, request).refused.message
+    }
+    assert.include(messageOf({ holds_slot: false, activated_at: undefined }), "floating lease has lapsed")
+    assert.include(messageOf({ status: "reset" }), "is reset")
+  })
+})
+
+describe("a command that another node may have executed", () => {
+  const machine = hardware("machine")
+  const repeated = { ...requestOf(machine), isRepeated: true }
+  const released = (updated_at: number) =>
+    rowsOf({ devices: [deviceOf(machine, { status: "deactivated", updated_at })] })
+
+  it.each([noon, noon - 59_999, noon + 59_999])("is answered as done if that was just done", (at) => {
+    assert.deepStrictEqual(allowed(released(at), deactivate, repeated).changes, {})
+    assert.strictEqual(allowed(released(at), deactivate, repeated).reply.device_id, deviceOf(machine).id)
+  })
+
+  it.each([noon - 60_000, noon + 60_000])("is refused if it was done earlier, or by a clock too far ahead", (at) => {
+    refusedWith("DEVICE_STATE_CONFLICT", released(at), deactivate, repeated)
+  })
+
+  it("is refused if it was not done, or is not repeated", () => {
+    refusedWith("DEVICE_STATE_CONFLICT", released(noon), deactivate, requestOf(machine))
+    refusedWith("DEVICE_STATE_CONFLICT", released(noon), deactivate, { ...repeated, isRepeated: false })
+  })
+
+  it("is an ended lease only for the checkin that ended it", () => {
+    const lease = leaseOf(deviceOf(machine), { status: "checked_in", ended_at: noon - 1 })
+    const rows = rowsOf({ devices: [deviceOf(machine, { status: "deactivated" })], leases: [lease] })
+    const command = { keyHash, tokenHash: lease.token_hash }
+    const { changes, reply } = allowed(rows, checkin, { ...command, isRepeated: true })
+    assert.deepStrictEqual(changes, {})
+    assert.strictEqual(reply.device_id, lease.device_id)
+    refusedWith("LEASE_NOT_ACTIVE", rows, checkin, command)
+    const lapsed = rowsOf({ devices: rows.devices, leases: [{ ...lease, status: "expired" }] })
+    refusedWith("LEASE_NOT_ACTIVE", lapsed, checkin, { ...command, isRepeated: true })
+  })
+})
+
+describe("what a runtime command reads first", () => {
+  const machine = hardware("machine", { app_version: "1.2" })
+  const binding = { kind: "hardware", key: machine.key } as const
+  const request = requestOf(machine)
+  const lease = { keyHash, tokenHash: "a digest" }
+
+  it("is its device and version, and what its rule counts", () => {
+    assert.deepStrictEqual(validate.needs?.(request), { binding, appVersion: "1.2" })
+    assert.deepStrictEqual(activate.needs?.(activationOf(machine)), {
+      ...{ binding, appVersion: "1.2" },
+      activeContainers: true
+    })
+    assert.deepStrictEqual(deactivate.needs?.(request), { binding })
+    assert.deepStrictEqual(heartbeat.needs?.(lease), { leaseToken: "a digest", seats: true })
+    assert.deepStrictEqual(checkin.needs?.(lease), { leaseToken: "a digest" })
+    const seat = { ...request, ...lease, newDeviceId: "dev_new", newLeaseId: "lse_new", leaseToken: "a token" }
+    const needs = { binding, appVersion: "1.2", seats: true }
+    assert.deepStrictEqual(checkout.needs?.(seat), needs)
+    assert.deepStrictEqual(checkout.needs?.({ ...seat, isRepeated: true }), { ...needs, leaseToken: seat.tokenHash })
   })
 })
