@@ -125,6 +125,7 @@ export const excused: typeof executed = {
     "Testing: sh": long,
     "The document and the service: sh": "Installs Schemathesis; takes ten minutes.",
     "The document and the service: sh #2": "Installs the linters.",
+    "Measuring the tests: sh": long,
     "The fuzz test: sh": long,
     "The simulator: sh": long
   },
