@@ -269,6 +269,9 @@ layer(mailedPortalLayer, { timeout: 300_000 })("A customer with a mailed link", 
           []
         )
         await customer.click("Continue")
+        await customer.seesHeading(product)
+        // A request that the end of the session overtakes is refused, which the browser reports.
+        await customer.page.waitForLoadState("networkidle")
         await customer.click("Sign out")
         await customer.seesHeading("Sign in")
       })
