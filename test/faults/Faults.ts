@@ -1,9 +1,8 @@
 /** Rounds with one installation, and the checks that only the end of all rounds can make. */
 import { Effect } from "effect"
 import { RandomSource } from "../simulation/requests/RandomSource.ts"
-import { poll } from "../support/rules/Poll.ts"
-import { readDeliverable } from "./checks/Rows.ts"
-import { type Installation, makeInstallation } from "./installation/Installation.ts"
+import { delivered } from "./checks/Deliveries.ts"
+import { makeInstallation } from "./installation/Installation.ts"
 import { diskFaults } from "./kinds/Disk.ts"
 import type { Fault } from "./kinds/Fault.ts"
 import { importFaults } from "./kinds/Import.ts"
@@ -51,9 +50,6 @@ interface Options {
 /** Deliveries are compared after so many rounds and at the end, because they may take this long. */
 const roundsBetweenDeliveries = 25
 
-/** A killed node's delivery leases end after 30 seconds. */
-const deliveryMillisMax = 120_000
-
 type Told = (result: RoundResult) => Effect.Effect<void>
 
 /** Runs all rounds, or until one violates something. `told` gets each result. */
@@ -95,26 +91,3 @@ const shuffled = <A>(items: ReadonlyArray<A>, random: RandomSource): Array<A> =>
     .map((item) => ({ item, at: random.next() }))
     .toSorted((a, b) => a.at - b.at)
     .map(({ item }) => item)
-
-/** Each event reaches the honest receiver, from the first one after its endpoint's own; others only if a failover lost them. */
-const delivered = Effect.fnUntraced(function* ({ losses, postgres, receivers }: Installation) {
-  const { received, wrong } = receivers.honest
-  // 0 if nothing was received: then all events are missing.
-  const first = received.keys().reduce((one, other) => (one === 0 ? other : Math.min(one, other)), 0)
-  const stored = yield* readDeliverable(postgres, first)
-  const missing = () => stored.filter(({ sequence, type }) => received.get(sequence)?.has(type) !== true)
-  yield* poll(Effect.sync(missing), ({ length }) => length === 0).pipe(Effect.timeoutOption(deliveryMillisMax))
-  const types = new Map(stored.map(({ sequence, type }) => [sequence, type]))
-  const unknown = [...received].flatMap(([sequence, told]) =>
-    [...told].flatMap(([type, createdAt]) =>
-      types.get(sequence) === type || losses.some(({ from, until }) => createdAt >= from && createdAt < until)
-        ? []
-        : [`event ${sequence} was delivered as ${type}, and is ${types.get(sequence)}`]
-    )
-  )
-  return [
-    ...wrong,
-    ...missing().map(({ sequence, type }) => `event ${sequence}, ${type}, never reached the honest receiver`),
-    ...unknown
-  ]
-})

@@ -8,9 +8,8 @@ import { readRows, readSequences } from "./checks/Rows.ts"
 import type { Installation } from "./installation/Installation.ts"
 import { type Fault, strike } from "./kinds/Fault.ts"
 import { type Catalog, sell } from "./load/Catalog.ts"
-import { runClient } from "./load/Client.ts"
-import { readFeed } from "./load/FeedReader.ts"
 import { type Attempt, type Call, isAcknowledged, longestGap } from "./load/History.ts"
+import { runLoad } from "./load/Load.ts"
 
 export interface RoundResult {
   readonly fault: string
@@ -47,18 +46,7 @@ export const runRound = Effect.fnUntraced(function* (
   const violations: Array<string> = []
   let isOver = false
   const place = { nodes, token, calls, violations, losses, mayContinue: () => !isOver }
-  const load = yield* Effect.forkChild(
-    Effect.all(
-      [
-        readFeed(place, random.fork()),
-        ...Array.from({ length: clients }, (_, client) => {
-          const known = { activated: new Set<string>(), leases: new Map(), consumptions: [] }
-          return runClient(place, { ...known, client, round, licenses: sold, catalog, sent: 0 }, random.fork())
-        })
-      ],
-      { concurrency: "unbounded", discard: true }
-    )
-  )
+  const load = yield* Effect.forkChild(runLoad(place, { clients, round, sold, catalog }, random))
   yield* untilAcknowledged(calls, acknowledgedBefore)
   const struck = strike(fault, random, { installation, catalog, licenses: sold, round })
   const inTime = yield* struck.pipe(

@@ -26,6 +26,8 @@ export interface ServiceNode {
   /** Runs a command of the program with the node's settings; returns its exit code. An interruption kills it. */
   readonly command: (args: ReadonlyArray<string>) => Effect.Effect<number | null>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
+  /** Of its present life. */
+  readonly pid: () => number
   /** Waits until the process has ended. */
   readonly ended: Effect.Effect<void>
   readonly isReady: Effect.Effect<boolean>
@@ -104,10 +106,7 @@ export const makeServiceNode = Effect.fnUntraced(function* (
   )
   yield* Effect.acquireRelease(start(), () => Effect.andThen(signal("SIGKILL"), ended))
   return {
-    name,
-    pool,
-    database,
-    peers,
+    ...{ name, pool, database, peers },
     start,
     configure,
     upgrade: Effect.sync(() => {
@@ -115,6 +114,7 @@ export const makeServiceNode = Effect.fnUntraced(function* (
     }),
     command,
     signal,
+    pid: () => child?.pid ?? 0,
     ended,
     isReady,
     // A node that gives up its start is started again, as a supervisor does: another program may hold its port for a while.

@@ -24,13 +24,14 @@ export interface Catalog {
 }
 
 /** The catalog, and one webhook endpoint for each receiver. */
-export const makeCatalog = Effect.fnUntraced(function* ({ manage, receivers }: Installation) {
+export const makeCatalog = Effect.fnUntraced(function* ({ manage, receivers }: Installation, terms: object = {}) {
   const product = yield* manage<Created>("POST", "/products", { name: "Faults", code: "faults" })
   const policy = yield* manage<Created>("POST", `/products/${product.id}/policies`, {
     name: "Faults",
     code: "faults",
     license_type: "perpetual",
-    ...initialLimits
+    ...initialLimits,
+    ...terms
   })
   const feature = yield* manage<Created>("POST", `/products/${product.id}/features`, {
     name: featureCode,
@@ -48,13 +49,14 @@ export const sell = Effect.fnUntraced(function* (
   { manage }: Installation,
   { featureId, policyId, productId }: Catalog,
   round: string,
-  count: number
+  count: number,
+  quota = initialQuota
 ) {
   const body = {
     product_id: productId,
     policy_id: policyId,
     metadata: { round },
-    features: [{ feature_id: featureId, max_consumptions: initialQuota }]
+    features: [{ feature_id: featureId, max_consumptions: quota }]
   }
   const { licenses } = yield* manage<{ licenses: ReadonlyArray<{ license: Created; license_key: string }> }>(
     "POST",

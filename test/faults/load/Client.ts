@@ -17,11 +17,13 @@ const pauseMillis = 20
 /** After a request without an answer. */
 const outageMillis = 150
 
-interface Place {
+export interface Place {
   readonly nodes: ReadonlyArray<ServiceNode>
   readonly token: string
   readonly calls: Array<Call>
   readonly mayContinue: () => boolean
+  /** Waits before the next request; without it clients pause for a drawn time. */
+  readonly pace?: Effect.Effect<void>
 }
 
 export const runClient = Effect.fnUntraced(function* (place: Place, memory: Memory, random: RandomSource) {
@@ -34,8 +36,10 @@ export const runClient = Effect.fnUntraced(function* (place: Place, memory: Memo
     const attemptsAllowed = random.chance(repeatedShare) ? attemptsMax : 1
     do {
       yield* attempt(place, memory, random, drawn, call)
-      const longest = 2 * (outcomeOf(call) === "unknown" ? outageMillis : pauseMillis)
-      yield* pauseFor(random.between(longest / 4, longest))
+      const isUnknown = outcomeOf(call) === "unknown"
+      const longest = 2 * (isUnknown ? outageMillis : pauseMillis)
+      const drawnPause = pauseFor(random.between(longest / 4, longest))
+      yield* isUnknown ? drawnPause : (place.pace ?? drawnPause)
     } while (outcomeOf(call) === "unknown" && call.attempts.length < attemptsAllowed)
   }
 })

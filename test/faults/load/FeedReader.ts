@@ -9,7 +9,7 @@ import { request } from "./Caller.ts"
 const pauseMillis = 150
 const pageLength = 200
 
-interface Place {
+export interface FeedPlace {
   readonly nodes: ReadonlyArray<ServiceNode>
   readonly token: string
   readonly violations: Array<string>
@@ -18,7 +18,7 @@ interface Place {
 }
 
 export const readFeed = Effect.fnUntraced(function* (
-  { losses, mayContinue, nodes, token, violations }: Place,
+  { losses, mayContinue, nodes, token, violations }: FeedPlace,
   random: RandomSource
 ) {
   let newest = 0

@@ -119,7 +119,8 @@ export const excused: typeof executed = {
     "How it is proved: sh": long,
     "Upgrades: sh": long,
     "Mutated requests: sh": long,
-    "Linearizable histories: sh": long
+    "Linearizable histories: sh": long,
+    "Soak: sh": long
   },
   "docs/TESTING.md": {
     "Testing: sh": long,
