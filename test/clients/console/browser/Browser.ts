@@ -130,7 +130,8 @@ export class Person {
 
   /** Awaits that no dialog is open: the service has done what was asked. */
   async isDone() {
-    await this.page.locator("dialog[open]").waitFor({ state: "detached" })
+    // Not only closed: a press between that and its removal would be undone.
+    await this.page.locator("dialog").waitFor({ state: "detached" })
   }
 
   async opens(path: string, heading: string | RegExp) {
