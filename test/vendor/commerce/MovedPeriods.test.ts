@@ -1,6 +1,7 @@
 /** A subscription whose period is edited while its licenses consume: no period is lost, or closed twice. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Fiber, Result } from "effect"
+import { holdLock, untilBlocked } from "../../support/database/Database.ts"
 import { makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
@@ -54,6 +55,28 @@ layer(TestServer.layer, { timeout: 60_000 })("The period of a subscription", (it
       const closed = events.reduce((sum, { metadata }) => sum + Number(metadata["consumed"]), 0)
       assert.strictEqual(closed + left.total_consumptions, consumed + 1)
       assert.strictEqual(left.resets_at, end)
+    })
+  )
+
+  it.effect("is read after a change of it that is being committed", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { license, subscription } = yield* makeMetered
+      const params = { id: license.id }
+      const { items } = yield* client.licenses.listFeatures({ params, query: {} })
+      const { feature_id } = items[0]!
+      const { release } = yield* holdLock((sql) =>
+        sql`SELECT FROM subscriptions WHERE id = ${subscription.id} FOR UPDATE`.pipe(
+          Effect.andThen(
+            sql`UPDATE subscriptions SET current_period_end = current_period_end + interval '1 day' WHERE id = ${subscription.id}`
+          )
+        )
+      )
+      const follows = client.licenses.assignFeature({ params, payload: { feature_id, reset_period: "subscription" } })
+      const assigning = yield* Effect.forkChild(follows, { startImmediately: true })
+      yield* untilBlocked
+      yield* release
+      assert.strictEqual((yield* Fiber.join(assigning)).resets_at, subscription.current_period_end + day)
     })
   )
 })

@@ -108,6 +108,29 @@ layer(layerErasures, { timeout: 60_000 })("After the end of an erasure", (it) =>
 })
 
 layer(layerErasures, { timeout: 60_000 })("While a customer is being erased", (it) => {
+  it.effect("a transfer that has read the customer waits for the erasure to begin, and is decided again", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { email, erase, formerName, id, name } = yield* withCustomer
+      const license = yield* issue()
+      // What the begin of an erasure writes, not yet committed.
+      const { release } = yield* holdLock((sql) =>
+        sql`UPDATE customers SET name = '', email = NULL, metadata = '{}', erasure_revision = erasure_revision + 1 WHERE id = ${id}`.pipe(
+          Effect.andThen(sql`SELECT FROM customers WHERE id = ${id} FOR UPDATE`)
+        )
+      )
+      const payload = { customer_id: id }
+      const moving = yield* Effect.forkChild(client.licenses.transfer({ params: { id: license.id }, payload }), {
+        startImmediately: true
+      })
+      yield* untilBlocked
+      yield* release
+      assert.strictEqual((yield* Fiber.join(moving)).customer_name ?? "", "")
+      yield* erase
+      yield* assertGone([name, formerName, email])
+    })
+  )
+
   it.effect("a license that has left it keeps a name that it gets at the last moment", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
