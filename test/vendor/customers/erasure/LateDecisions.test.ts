@@ -119,13 +119,14 @@ layer(layerErasures, { timeout: 60_000 })("While a customer is being erased", (i
           Effect.andThen(sql`SELECT FROM customers WHERE id = ${id} FOR UPDATE`)
         )
       )
-      const payload = { customer_id: id }
-      const moving = yield* Effect.forkChild(client.licenses.transfer({ params: { id: license.id }, payload }), {
+      const params = { id: license.id }
+      const moving = yield* Effect.forkChild(client.licenses.transfer({ params, payload: { customer_id: id } }), {
         startImmediately: true
       })
       yield* untilBlocked
       yield* release
-      assert.strictEqual((yield* Fiber.join(moving)).customer_name ?? "", "")
+      yield* Fiber.join(moving)
+      assert.strictEqual((yield* client.licenses.get({ params })).customer_name ?? "", "")
       yield* erase
       yield* assertGone([name, formerName, email])
     })
