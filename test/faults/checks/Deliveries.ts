@@ -15,17 +15,20 @@ export const delivered = Effect.fnUntraced(function* ({ losses, postgres, receiv
     after !== undefined
       ? after + 1
       : received.keys().reduce((one, other) => (one === 0 ? other : Math.min(one, other)), 0)
+  // Before the events are read: those of a sweep may be committed and delivered while missing ones are awaited.
+  const earlier = [...received].flatMap(([sequence, told]) =>
+    [...told].map(([type, createdAt]) => ({ sequence, type, createdAt }))
+  )
   const stored = yield* readDeliverable(postgres, first)
   const missing = () => stored.filter(({ sequence, type }) => received.get(sequence)?.has(type) !== true)
   yield* poll(Effect.sync(missing), ({ length }) => length === 0).pipe(Effect.timeoutOption(deliveryMillisMax))
   const types = new Map(stored.map(({ sequence, type }) => [sequence, type]))
-  const unknown = [...received].flatMap(([sequence, told]) =>
-    [...told].flatMap(([type, createdAt]) =>
-      types.get(sequence) === type || losses.some(({ from, until }) => createdAt >= from && createdAt < until)
-        ? []
-        : [`event ${sequence} was delivered as ${type}, and is ${types.get(sequence)}`]
-    )
-  )
+  const unknown = earlier
+    .filter(({ createdAt, sequence, type }) => {
+      const isLost = losses.some(({ from, until }) => createdAt >= from && createdAt < until)
+      return sequence >= first && types.get(sequence) !== type && !isLost
+    })
+    .map(({ sequence, type }) => `event ${sequence} was delivered as ${type}, and is ${types.get(sequence)}`)
   return [
     ...wrong,
     ...missing().map(({ sequence, type }) => `event ${sequence}, ${type}, never reached the honest receiver`),
