@@ -121,13 +121,14 @@ export const makeRecords = async (service: Service): Promise<string> => {
   return sold.license_key
 }
 
-/** Lists, and the resources below each of their items. */
+/** Lists, and the resources below each of their items. An early version lacks some. */
 const lists: Readonly<Record<string, ReadonlyArray<string>>> = {
   "/products": ["", "/policies", "/features", "/versions", "/orders", "/subscriptions", "/custom-fields"],
-  "/licenses": ["", "/features", "/devices", "/custom-fields"],
+  "/licenses": ["", "/features", "/devices", "/custom-fields", "/leases"],
   "/customers": ["", "/custom-fields"],
   "/api-keys": [""],
   "/webhooks": [""],
+  "/bulk-jobs": ["", "/refusals"],
   "/events": [],
   "/reports/usage-ledger?from=2020-01-01T00:00:00Z&to=2100-01-01T00:00:00Z": []
 }
@@ -142,6 +143,7 @@ export const readRecords = async (service: Service): Promise<Read> => {
   const read: Record<string, unknown> = {}
   const get = async (path: string) => {
     const { json, status } = await ask(service, "GET", path)
+    if (status === 404) return []
     if (status !== 200) throw new Error(`GET ${path} answered ${status}: ${JSON.stringify(json)}`)
     read[path] = JSON.parse(JSON.stringify(json.data, (name, value) => (volatile.has(name) ? undefined : value)))
     return json.data

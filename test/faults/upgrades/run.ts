@@ -24,6 +24,7 @@ import { serverFolder } from "../../support/database/DatabaseServer.ts"
 import { execute, makePostgresServer } from "../installation/PostgresServer.ts"
 import { record, settingsFor, token } from "./Fixture.ts"
 import { everyChange, migrateKilled } from "./Killing.ts"
+import { makeLaterRecords } from "./LaterRecords.ts"
 import { ask, lacking, makeRecords, readRecords, type Service } from "./Records.ts"
 import { checkOut, type Version, versions } from "./Versions.ts"
 
@@ -70,8 +71,12 @@ const upgradeFrom = Effect.fnUntraced(function* (
   yield* Effect.sync(() => checkOut(version.commit, checkout))
   const old = yield* started(checkout, url, join(folder, "old.log"))
   const licenseKey = yield* Effect.promise(() => makeRecords(old))
+  const later = yield* Effect.promise(() => makeLaterRecords(old))
   const before = yield* Effect.promise(() => readRecords(old))
-  if (recording) return yield* Effect.as(record(url, before), { kills: 0, faults: [] })
+  if (recording) {
+    yield* record(url, before)
+    return { kills: 0, later, faults: [] }
+  }
   const kills = yield* migrateKilled(url, everyChange)
   const next = yield* started(undefined, url, join(folder, "new.log"))
   const [atOld, atNew] = [yield* Effect.promise(() => readRecords(old)), yield* Effect.promise(() => readRecords(next))]
@@ -87,6 +92,7 @@ const upgradeFrom = Effect.fnUntraced(function* (
   )
   return {
     kills,
+    later,
     faults: [
       ...lacking(before, atNew, "this version"),
       ...lacking(before, atOld, "the earlier version, afterwards"),
@@ -109,8 +115,9 @@ const run = Effect.fnUntraced(
         yield* Console.log(`${name} (${commit.slice(0, 8)}): skipped: ${refused}`)
         continue
       }
-      const { faults, kills } = yield* upgradeFrom(url, version, recording)
-      yield* Console.log(`${name} (${commit.slice(0, 8)}): ended ${kills} times, ${faults.length} faults`)
+      const { faults, kills, later } = yield* upgradeFrom(url, version, recording)
+      const kinds = `${later.length} later kinds of records`
+      yield* Console.log(`${name} (${commit.slice(0, 8)}): ${kinds}, ended ${kills} times, ${faults.length} faults`)
       for (const fault of faults) yield* Console.log(`  ${fault.slice(0, 600)}`)
       if (faults.length > 0) yield* Effect.sync(() => (process.exitCode = 1))
     }
