@@ -58,7 +58,7 @@ const sizes = (prefixes: number): Sizes => {
     customers: of(customers),
     devices: of(devices),
     events: of(events),
-    others: of(50_000),
+    others: of(Number(licenses) / 20),
     crowd: 0
   }
 }
