@@ -244,6 +244,9 @@ export const FieldView = ({ fault, field, name, texts }: Shown) => {
   )
 }
 
+/** More boxes scroll, so that the rest of the form stays in reach. */
+const checksMax = 12
+
 const ControlView = (props: ControlProps & { readonly control: Control }) => {
   const { control, id, state, texts } = props
   const value = texts[0] ?? ""
@@ -277,11 +280,13 @@ const ControlView = (props: ControlProps & { readonly control: Control }) => {
       )
     case "own":
       return control.show({ id, texts, state })
-    case "checks":
-      return control.choices.map((each) => (
+    case "checks": {
+      const boxes = control.choices.map((each) => (
         <label key={each.id} className="check">
           <input {...state} type="checkbox" value={each.id} defaultChecked={texts.includes(each.id)} /> {each.name}
         </label>
       ))
+      return boxes.length > checksMax ? <div className="scrolls">{boxes}</div> : boxes
+    }
   }
 }

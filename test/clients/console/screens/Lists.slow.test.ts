@@ -8,6 +8,7 @@ import { recordPurchase } from "../browser/Purchase.ts"
 
 const minutes = 5 * 60_000
 const long = "Interplanetary Observatory for Very Long Names of Customers and Products, Dep. 80"
+const word = "Donaudampfschifffahrtsgesellschaftskapitaensmuetzenverwaltungssoftware"
 const listed = 24
 
 const prepare = Effect.gen(function* () {
@@ -22,6 +23,7 @@ const prepare = Effect.gen(function* () {
   yield* first.runtime.activate({
     payload: { fingerprint: "m-1", hostname: long.replaceAll(/\W+/g, "-").toLowerCase() }
   })
+  yield* client.products.create({ payload: { name: word, code: "one-word" } })
   const purchase = yield* recordPurchase({ product: first.product_id, customer: customer.id })
   const licenses = Array.from({ length: listed }, (_, index) => ({
     product_id: first.product_id,
@@ -177,6 +179,22 @@ const misplacedOn = async (person: Person, made: Prepared) => {
   return found
 }
 
+/** No word is so long that a dialog with it scrolls sideways, which hides the edge of its fields. */
+const fitsDialogs = async (person: Person) => {
+  await person.opens("/api-keys", "API keys")
+  for (const width of [390, 1440]) {
+    await person.changesLook({ width })
+    await person.click("New API key")
+    await person.sees(word)
+    assert.isTrue(
+      await person.page.evaluate(`(({ clientWidth, scrollWidth }) => scrollWidth <= clientWidth)(
+      document.querySelector("dialog"))`)
+    )
+    await person.press("Escape")
+    await person.isDone()
+  }
+}
+
 layer(consoleLayer, { timeout: minutes })("A list", (it) => {
   it.effect(
     "is used with the keyboard, by links and views, and has room for its rows at every width",
@@ -188,6 +206,7 @@ layer(consoleLayer, { timeout: minutes })("A list", (it) => {
           await keepsViews(person, made)
           await hasRows(person)
           assert.deepStrictEqual(await misplacedOn(person, made), [])
+          await fitsDialogs(person)
         })
       }),
     minutes
