@@ -31,11 +31,7 @@ export const Features = ({ license, mayChange }: Props) => {
       <Loaded of={features}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty
-              icon="gauge"
-              title="No feature is assigned"
-              hint="Features come from the policy, or are assigned here."
-            />
+            <Empty icon="gauge" title="No feature comes from the policy or is assigned here." />
           ) : (
             <ul className="quotas">
               {items.map((feature) => (

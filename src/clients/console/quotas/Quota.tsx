@@ -10,9 +10,11 @@ interface Props {
 }
 
 export const Quota = ({ actions, feature }: Props & { readonly actions: ReactNode }) => {
-  const { enabled, expires_at, expires_with_license, feature_name, from_policy, max_consumptions, remaining } = feature
-  const notes = [from_policy && "from the policy", !enabled && "off"].filter(Boolean).join(" · ")
+  const { enabled, expires_at, expires_with_license, feature_name, from_policy } = feature
+  const { max_consumptions, remaining, total_consumptions } = feature
   const quota = quotaOf(feature)
+  const isNoted = !enabled && (quota !== undefined || total_consumptions > 0)
+  const notes = [from_policy && "from the policy", isNoted && "off"].filter(Boolean).join(" · ")
   return (
     <li className={enabled ? "quota" : "quota off"}>
       <p className="what">
@@ -38,12 +40,12 @@ const quotaOf = ({ max_consumptions, rolled_over = 0 }: LicenseFeature): number 
   max_consumptions === undefined ? undefined : max_consumptions + rolled_over
 
 const Used = ({ feature }: Props) => {
-  const { extra_credits, overage, remaining = 0, total_consumptions } = feature
+  const { enabled, extra_credits, overage, remaining = 0, total_consumptions } = feature
   const quota = quotaOf(feature)
   if (quota === undefined)
     return (
       <p className="used quiet">
-        {total_consumptions > 0 ? `${countOf(total_consumptions)} used, no limit` : "Included"}
+        {total_consumptions > 0 ? `${countOf(total_consumptions)} used, no limit` : enabled ? "Included" : "Off"}
       </p>
     )
   // Credits and overage have words of their own.

@@ -113,6 +113,27 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   )
 
   it.effect(
+    "a feature that is switched off is not called included",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, feature, license, name } = yield* prepare
+        const { id } = yield* client.features.create({
+          params: { id: license.product_id },
+          payload: { name: "Audit log", code: `audit-log-of-${feature.id.slice(-8).toLowerCase()}` }
+        })
+        const params = { id: license.id }
+        yield* client.licenses.assignFeature({ params, payload: { feature_id: id, enabled: false } })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${license.id}`, name)
+          const line = person.page.getByRole("listitem").filter({ hasText: "Audit log" })
+          await line.getByText("Off", { exact: true }).waitFor()
+          assert.strictEqual(await line.getByText("Included").count(), 0)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "an edit of a policy's feature keeps what it does not change",
     ({ skip }) =>
       Effect.gen(function* () {
