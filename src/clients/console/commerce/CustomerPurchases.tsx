@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
 import type { Product } from "../../../vendor/products/Product.ts"
-import { EachProduct } from "../parts/EachProduct.tsx"
+import { EachProduct, productsMax } from "../parts/EachProduct.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
 import { Refund } from "../refunds/Refund.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -11,7 +11,16 @@ import { subscriptionColumns } from "./SubscriptionFields.tsx"
 
 export const CustomerPurchases = ({ of: { id } }: { readonly of: Customer }) => (
   <Section id="purchases" title="Orders and subscriptions">
-    <EachProduct empty="No order and no subscription belongs to this customer.">
+    <EachProduct
+      customer={id}
+      empty="No order and no subscription belongs to this customer."
+      others={
+        <>
+          Only {productsMax} products are shown here: the lists of <Link to="/orders">orders</Link> and{" "}
+          <Link to="/subscriptions">subscriptions</Link> have the others.
+        </>
+      }
+    >
       {(product) => <Purchases key={product.id} customer={id} product={product} />}
     </EachProduct>
   </Section>

@@ -8,7 +8,7 @@ import type { CustomFieldValue } from "../../../vendor/customFields/CustomField.
 import type { Product } from "../../../vendor/products/Product.ts"
 import type { Client } from "../../client/Client.ts"
 import { Action } from "../parts/Dialog.tsx"
-import { EachProduct } from "../parts/EachProduct.tsx"
+import { EachProduct, productsMax } from "../parts/EachProduct.tsx"
 import type { ChangeFieldsOf } from "../parts/Fields.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Facts, Loaded, Section, Time } from "../parts/Show.tsx"
@@ -55,7 +55,9 @@ export const LicenseValues = ({ license: { id, product_id }, mayChange }: Props)
 }
 
 export const CustomerValues = ({ of: { id } }: { readonly of: Customer }) => (
-  <EachProduct>{(product) => <CustomerValuesOf key={product.id} customer={id} product={product} />}</EachProduct>
+  <EachProduct customer={id} others={`Custom fields of ${productsMax} products are shown here.`}>
+    {(product) => <CustomerValuesOf key={product.id} customer={id} product={product} />}
+  </EachProduct>
 )
 
 const CustomerValuesOf = ({ customer, product }: { readonly customer: string; readonly product: Product }) => {

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { columnsOfCustomer, licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { LicensePages } from "../licenses/LicensePages.tsx"
+import { licensesOf } from "../parts/EachProduct.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
@@ -13,7 +14,7 @@ const expand = ["product", "policy", "customer"] as const
 export const LinkedLicenses = ({ id }: { readonly id: string }) => {
   const may = useMay()
   const { query, ...pages } = usePages()
-  const page = useAsk("listLicenses", { query: { customer_id: id, expand, ...query } })
+  const page = useAsk("listLicenses", { query: { ...licensesOf(id), ...query } })
   return (
     <Section
       id="licenses"

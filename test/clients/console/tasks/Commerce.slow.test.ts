@@ -65,6 +65,19 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     become("canceled", "suspended")
   )
 
+  test("a customer's orders are found also behind many other products", async (person, {
+    client,
+    customer,
+    name,
+    number
+  }) => {
+    const codes = Array.from({ length: 11 }, (_, index) => `a-product-${index}`)
+    for (const code of codes) await Effect.runPromise(client.products.create({ payload: { name: code, code } }))
+    await person.opens(`/customers/${customer.id}`, name)
+    await person.sees("Only 10 products are shown here")
+    await person.page.getByRole("link", { name: number }).waitFor()
+  })
+
   test("a refused order is told beside its field, and a period has both ends", async (person, {
     client,
     customer,
