@@ -2,6 +2,7 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Product } from "../../../vendor/products/Product.ts"
 import { Action } from "../parts/Dialog.tsx"
+import { Empty } from "../parts/Empty.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
@@ -56,7 +57,13 @@ export const Products = () => {
       <List
         caption="Products"
         noun="product"
-        empty="There is no product yet."
+        empty={
+          <Empty
+            icon="product"
+            title="No products yet"
+            hint="A product is what you sell. It gets policies and features; then licenses can be issued for it."
+          />
+        }
         columns={columns}
         page={page}
         search={search}

@@ -4,7 +4,7 @@ import { OrderStatus } from "../../../vendor/commerce/Order.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
-import { List, pageOf } from "../tables/List.tsx"
+import { isPart, List, pageOf } from "../tables/List.tsx"
 import { newOrderFields, type OrderPayload, orderColumns } from "./OrderFields.tsx"
 import { OfProduct, PurchaseFilters } from "./PurchaseFilters.tsx"
 import type { OrderSearch } from "./PurchaseSearch.ts"
@@ -48,7 +48,11 @@ const OrdersOf = ({ product, search }: { readonly product: string; readonly sear
       <List
         caption="Orders"
         noun="order"
-        empty="No order matches. Choose another product, or widen the filters."
+        empty={
+          isPart({ ...search, product_id: undefined })
+            ? "No order matches. Choose another product, or widen the filters."
+            : "This product has no orders yet. Choose another one, or record the first."
+        }
         columns={orderColumns(may("license:read"))}
         page={page}
         search={search}

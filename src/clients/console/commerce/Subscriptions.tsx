@@ -5,7 +5,7 @@ import { Action } from "../parts/Dialog.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
-import { List, pageOf } from "../tables/List.tsx"
+import { isPart, List, pageOf } from "../tables/List.tsx"
 import { OfProduct, PurchaseFilters } from "./PurchaseFilters.tsx"
 import type { SubscriptionSearch } from "./PurchaseSearch.ts"
 import { newSubscriptionFields, type SubscriptionPayload, subscriptionColumns } from "./SubscriptionFields.tsx"
@@ -54,7 +54,11 @@ const SubscriptionsOf = (props: { readonly product: string; readonly search: Sub
       <List
         caption="Subscriptions"
         noun="subscription"
-        empty="No subscription matches. Choose another product, or widen the filters."
+        empty={
+          isPart({ ...search, product_id: undefined })
+            ? "No subscription matches. Choose another product, or widen the filters."
+            : "This product has no subscriptions yet. Choose another one, or record the first."
+        }
         columns={subscriptionColumns(may("license:read"))}
         page={page}
         search={search}

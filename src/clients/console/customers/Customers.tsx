@@ -2,9 +2,10 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { Action } from "../parts/Dialog.tsx"
+import { Empty } from "../parts/Empty.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMayForAll } from "../service/Hooks.ts"
-import { List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
+import { isPart, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
 import { Views } from "../tables/Views.tsx"
 import { type CustomerPayload, customerFields, titleOf } from "./CustomerFields.ts"
 import type { CustomerSearch } from "./CustomerSearch.ts"
@@ -56,7 +57,17 @@ export const Customers = () => {
       <List
         caption="Customers"
         noun="customer"
-        empty="No customer matches."
+        empty={
+          isPart(search) ? (
+            "No customer matches."
+          ) : (
+            <Empty
+              icon="people"
+              title="No customers yet"
+              hint="A customer is who buys. Its page shows all its licenses, orders and subscriptions."
+            />
+          )
+        }
         columns={columns}
         page={page}
         search={search}

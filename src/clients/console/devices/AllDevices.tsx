@@ -3,12 +3,13 @@ import { getRouteApi, Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { useState } from "react"
 import { type Device, DeviceBindingKind, DeviceStatus } from "../../../licensing/model/Device.ts"
+import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { sentenceOf } from "../parts/Format.ts"
 import { deviceName, licenseName } from "../parts/LicenseName.ts"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
-import { Filter, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
+import { Filter, isPart, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { Views } from "../tables/Views.tsx"
 import { DeviceActions } from "./DeviceActions.tsx"
@@ -103,7 +104,19 @@ export const AllDevices = () => {
         caption="Devices"
         noun="device"
         // Devices that are seen meanwhile leave their page.
-        empty={isMore ? "No device on this page matches; the next page may have some." : "No device matches."}
+        empty={
+          isMore ? (
+            "No device on this page matches; the next page may have some."
+          ) : isPart({ ...search, fingerprint }) ? (
+            "No device matches."
+          ) : (
+            <Empty
+              icon="device"
+              title="No devices yet"
+              hint="A device is here once an application has activated a license on it."
+            />
+          )
+        }
         columns={may("device:write") ? [...columns, actions] : columns}
         page={page}
         search={search}

@@ -9,7 +9,7 @@ import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
-import { changed, Filter, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
+import { changed, Filter, isPart, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { RecordChips } from "../tables/RecordChip.tsx"
 import { Views } from "../tables/Views.tsx"
@@ -29,9 +29,7 @@ export const Licenses = () => {
   const page = useAsk("listLicenses", { query: { ...filters, ...pageOf(search) } })
   const shown = lastOf(page)
   const mayIssue = may("license:write") && may("product:read")
-  const isNarrowed = Object.keys({ ...search, cursor: undefined, sort: undefined }).some(
-    (name) => search[name as keyof LicenseSearch] !== undefined && name !== "cursor" && name !== "sort"
-  )
+  const isNarrowed = isPart({ ...search, cursor: undefined })
   const [selection, set] = useSelection({ ...search, cursor: undefined, sort: undefined })
   const choice = useChoice({ rows: shown?.items ?? [], selection, set })
   return (

@@ -116,7 +116,7 @@ export const Ledger = () => {
               columns={columnsOf(nameOf)}
               rows={items}
               keyOf={({ sequence }) => String(sequence)}
-              empty="No change of a counter matches."
+              empty={Object.keys(filters).length === 0 ? "Nothing was counted yet." : "No change of a counter matches."}
             />
             <nav aria-label="Pages" className="row end">
               {cursor !== undefined && (

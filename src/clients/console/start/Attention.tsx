@@ -28,6 +28,7 @@ const totalOf = ({ total = 0, total_is_capped }: Total) => `${countOf(total)}${t
 
 export const Attention = ({ product }: OfProduct) => {
   const may = useMay()
+  if (!may("ops:read") && !may("report:read") && !may("license:read")) return null
   return (
     <Section id="attention" title="Needs attention">
       <ul className="attention">

@@ -23,6 +23,10 @@ export const pageOf = ({
   return { limit: 100, include_total: "true", ...(keyset === undefined ? {} : { cursor: keyset }) }
 }
 
+/** Whether a list is less than all of its records. */
+export const isPart = (search: object): boolean =>
+  Object.entries(search).some(([name, value]) => name !== "sort" && value !== undefined)
+
 /** Another page, sort or filter in place of the address's; the type is that of every list, not of one route. */
 export const changed = (change: Change) =>
   ((before: Change) =>

@@ -9,10 +9,15 @@ const minutes = 5 * 60_000
 const screens = [
   ["", "Overview", "What you sell, such as an application."],
   ["/reports", "Usage", "Nothing was used in this period."],
-  ["/reports/ledger", "Ledger", "No change of a counter matches."],
+  ["/reports/ledger", "Ledger", "Nothing was counted yet."],
   ["/reports/exports", "Exports", "No report has been exported yet."],
   ["/activity?action=license.create", "Activity", "Nothing matches."],
   ["/activity?feed=events&event_type=license.created", "Activity", "Nothing matches."],
+  ["/products", "Products", "No products yet"],
+  ["/customers", "Customers", "No customers yet"],
+  ["/customers?code=none", "Customers", "No customer matches."],
+  ["/devices", "Devices", "No devices yet"],
+  ["/devices?status=active", "Devices", "No device matches."],
   ["/bulk-jobs", "Bulk jobs", "No bulk jobs yet"],
   ["/operations", "Operations", "There is no webhook yet."]
 ] as const

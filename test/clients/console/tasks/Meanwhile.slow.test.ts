@@ -103,7 +103,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
         ] as const) {
           await person.opens(path, heading)
           await person.page.locator("main").getByRole("alert").getByText("The service cannot be reached").waitFor()
-          assert.strictEqual(await person.page.getByText("There is no product yet").count(), 0)
+          assert.strictEqual(await person.page.getByText("No products yet").count(), 0)
         }
         forgive(person)
       }),
