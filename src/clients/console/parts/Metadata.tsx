@@ -6,7 +6,7 @@ import { Option, Schema } from "effect"
 import { useId, useRef, useState } from "react"
 import type { Metadata as MetadataObject } from "../../../contract/api/Metadata.ts"
 import type { ControlProps, Field } from "./Fields.tsx"
-import { Section, Table } from "./Show.tsx"
+import { Facts, Section } from "./Show.tsx"
 
 const kinds = { text: "Text", number: "Number", answer: "Yes or no", nothing: "Nothing", json: "JSON" } as const
 type Kind = keyof typeof kinds
@@ -219,16 +219,7 @@ export const Metadata = ({ of }: { readonly of: MetadataObject }) => {
   if (entries.length === 0) return null
   return (
     <Section id="metadata" title="Metadata">
-      <Table
-        caption="Metadata"
-        rows={entries}
-        keyOf={([key]) => key}
-        empty=""
-        columns={[
-          { title: "Key", show: ([key]) => key },
-          { title: "Value", show: ([, value]) => (value === null ? "nothing" : textOf(value)) }
-        ]}
-      />
+      <Facts of={entries.map(([key, value]) => [key, value === null ? "nothing" : textOf(value)])} />
     </Section>
   )
 }

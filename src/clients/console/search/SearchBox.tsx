@@ -197,7 +197,11 @@ const OptionView = ({ go, id, isActive, option }: OptionProps) => {
     >
       <Icon name={option.icon} />
       <span className="name">{option.title}</span>
-      {option.about !== undefined && <span className="told">{option.about}</span>}
+      {option.about !== undefined && (
+        <span className="told">
+          {typeof option.about === "string" ? <span className="whole">{option.about}</span> : option.about}
+        </span>
+      )}
     </div>
   )
 }
