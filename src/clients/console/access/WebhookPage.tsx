@@ -2,7 +2,6 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import type { WebhookEndpoint } from "../../../ledger/webhooks/Webhook.ts"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
-import { Meter } from "../look/Meter.tsx"
 import { countOf } from "../parts/Format.ts"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
@@ -111,12 +110,9 @@ const Deliveries = ({
       {disabled_reason !== undefined && <p className="failed">{disabled[disabled_reason]}</p>}
       {told !== undefined && <p>{told}</p>}
       {attempts > 0 && (
-        <div>
-          <p>
-            <strong>{rateOf(health.success_rate_24h)}</strong> of {countOf(attempts)} attempts succeeded
-          </p>
-          <Meter used={failed_24h} of={attempts} />
-        </div>
+        <p>
+          <strong>{rateOf(health.success_rate_24h)}</strong> of {countOf(attempts)} attempts succeeded
+        </p>
       )}
       <Facts
         of={[

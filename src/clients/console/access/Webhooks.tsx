@@ -38,7 +38,11 @@ const columnsWith = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>>
         <span title={event_types.join(", ")}>{event_types.map(nameOfType).join(", ")}</span>
       )
   },
-  { title: "Last delivery", goes: "last", show: ({ last_delivery_at }) => <Time at={last_delivery_at} none="never" /> },
+  {
+    title: "Last delivery",
+    goes: "last",
+    show: ({ last_delivery_at }) => <Time at={last_delivery_at} none="nothing delivered" />
+  },
   {
     title: "Created",
     sort: "created_at",

@@ -5,7 +5,7 @@ import type { Event } from "../../../ledger/events/Event.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { NameOf } from "../parts/FeatureNames.ts"
 import { choicesOf } from "../parts/Fields.tsx"
-import { countOf, nameOfEvent } from "../parts/Format.ts"
+import { countOf, nameOfEvent, utcDayOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { By, FeatureName, useFeatureNames, useNamed } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
@@ -156,7 +156,7 @@ const Validations = ({ of }: { readonly of: LicenseAudit["validations"] }) => (
       keyOf={({ bucket_start }) => String(bucket_start)}
       empty="No machine asked in this period."
       columns={[
-        { title: "Day", show: ({ bucket_start }) => new Date(bucket_start).toISOString().slice(0, 10) },
+        { title: "Day", show: ({ bucket_start }) => utcDayOf(bucket_start) },
         { title: "Answered", number: true, show: ({ validations }) => countOf(validations) },
         { title: "Refused", number: true, show: ({ refused }) => countOf(refused) }
       ]}

@@ -15,7 +15,7 @@ export const Value = ({ name, of }: Props) => {
   if (typeof of === "boolean") return of ? "yes" : "no"
   if (typeof of === "number") return countOf(of)
   if (typeof of === "string") {
-    if (name.endsWith("_at") && !Number.isNaN(Date.parse(of))) return <Time at={Date.parse(of)} only="day" />
+    if (/_(?:at|start|end)$/.test(name) && !Number.isNaN(Date.parse(of))) return <Time at={Date.parse(of)} only="day" />
     if (name.endsWith("_id")) return <RecordName field={name} id={of} />
     return name === "status" ? wordsOf(of) : of
   }

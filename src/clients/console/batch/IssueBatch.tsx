@@ -12,8 +12,8 @@ import { Heading } from "../parts/Show.tsx"
 import { customer, order } from "../pickers/Sources.tsx"
 import { sendsMail } from "../service/Address.ts"
 import { type Asked, changeOnce, freshKey, lastOf, useAsk, useMay } from "../service/Hooks.ts"
-import { listField, withListNote } from "../tables/ListFields.tsx"
-import { OneProduct } from "../tables/OneProduct.tsx"
+import { withListNote } from "../tables/ListFields.tsx"
+import { OneProduct, policyField } from "../tables/OneProduct.tsx"
 import { BatchKeys, type IssuedBatch } from "./BatchKeys.tsx"
 import { type Batch, faultOfBatch, type Licenses, licensesIn, linesOf } from "./BatchLines.ts"
 import type { IssueSearch } from "./IssueSearch.ts"
@@ -80,10 +80,7 @@ const useFields = (product: string, policies: Asked<"listPolicies">): FieldsOf<B
   const features = useAsk("listFeatures", { params: { id: product }, query: { limit: 200, sort: "code" } })
   const choices = lastOf(features)?.items ?? []
   return {
-    policy_id: listField("Policy", policies, {
-      required: true,
-      empty: "The product has no policy yet: create one first."
-    }),
+    policy_id: policyField(product, policies),
     customers: {
       ...lines("Customers", {
         hint: "One in each line: name, e-mail and, if the license has one already, its key, with commas between. Rows of a spreadsheet can be pasted."

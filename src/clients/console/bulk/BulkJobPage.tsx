@@ -2,6 +2,8 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { BulkJob } from "../../../licensing/bulk/BulkJob.ts"
+import { Changes } from "../audit/Changes.tsx"
+import type { Members } from "../audit/Differences.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, sentenceOf, wordsOf } from "../parts/Format.ts"
 import { licenseCount } from "../parts/LicenseName.ts"
@@ -140,7 +142,7 @@ type Fact = readonly [name: string, value: ReactNode]
 const factsOf = (job: BulkJob): ReadonlyArray<Fact> => [
   ["Change", changeOf(job.action).label],
   ...Object.entries(job.parameters).map(
-    ([name, value]): Fact => [sentenceOf(name), <Value key="" {...{ name, value }} />]
+    ([name, value]): Fact => [labelOf(job.action, name), <Value key="" {...{ name, value }} />]
   ),
   [
     "Licenses",
@@ -159,6 +161,11 @@ const factsOf = (job: BulkJob): ReadonlyArray<Fact> => [
   ...(job.ended_at === undefined ? [] : [["Ended", <Time key="ended" at={job.ended_at} />] as const])
 ]
 
+/** What the form of the change calls it. */
+const labelOf = (action: BulkJob["action"], name: string): string =>
+  (changeOf(action).fields as Readonly<Record<string, { readonly label: string } | undefined>> | undefined)?.[name]
+    ?.label ?? sentenceOf(name.replace(/_id$/, ""))
+
 const isInstant = (name: string) => /_(at|before|after)$/.test(name)
 
 const Value = ({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode => {
@@ -166,5 +173,5 @@ const Value = ({ name, value }: { readonly name: string; readonly value: unknown
   if (typeof value === "boolean") return value ? "yes" : "no"
   if (isInstant(name)) return <Time at={new Date(value as string | number).getTime()} />
   if (name.endsWith("_id")) return <RecordName field={name} id={String(value)} />
-  return typeof value === "object" ? <code>{JSON.stringify(value)}</code> : wordsOf(String(value))
+  return typeof value === "object" ? <Changes of={value as Members} /> : wordsOf(String(value))
 }

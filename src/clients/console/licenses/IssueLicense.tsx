@@ -12,8 +12,7 @@ import { customer, order, subscription } from "../pickers/Sources.tsx"
 import { sendsMail } from "../service/Address.ts"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
-import { listField } from "../tables/ListFields.tsx"
-import { OneProduct } from "../tables/OneProduct.tsx"
+import { OneProduct, policyField } from "../tables/OneProduct.tsx"
 
 const route = getRouteApi("/licenses/new")
 
@@ -53,10 +52,7 @@ const IssueForm = (props: {
   const may = useMay()
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Creation> = {
-    policy_id: listField("Policy", policies, {
-      required: true,
-      empty: "The product has no policy yet: create one first."
-    }),
+    policy_id: policyField(props.product, policies),
     ...(may("license:read") ? { customer_id: customer("Customer") } : {}),
     customer_name: text("Customer’s name"),
     customer_email: email("Customer’s e-mail"),

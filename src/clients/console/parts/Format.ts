@@ -2,11 +2,13 @@
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" })
 const instant = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" })
 const utc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", timeZone: "UTC" })
+const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" })
 const whole = new Intl.NumberFormat()
 
 export const dayOf = (millis: number) => day.format(millis)
 export const instantOf = (millis: number) => instant.format(millis)
 export const utcOf = (millis: number) => utc.format(millis)
+export const utcDayOf = (millis: number) => utcDay.format(millis)
 export const countOf = (count: number) => whole.format(count)
 const acronyms = /\b(?:api|json|oidc)\b/g
 export const wordsOf = (name: string) =>

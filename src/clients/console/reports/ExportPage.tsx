@@ -61,11 +61,15 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
   )
 }
 
-const filterName = (name: string) => `Only ${name === "tz" ? "time zone" : wordsOf(name.replace(/_(?:id|code)$/, ""))}`
+const nounOf = (name: string) => wordsOf(name.replace(/_(?:id|code)$/, ""))
+
+const filterName = (name: string) =>
+  name === "group_by" ? "Summed up by" : name === "tz" ? "Time zone of days" : `Only ${nounOf(name)}`
 
 const FilterValue = ({ name, of }: { readonly name: string; readonly of: Schema.Json }) => {
   const text = String(of)
   if (isNamed(name)) return <RecordName field={name} id={text} />
+  if (name === "group_by") return text.split(",").map(nounOf).join(", ")
   return name === "from" || name === "to" ? <Time at={Date.parse(text)} /> : text
 }
 

@@ -18,7 +18,8 @@ const noFields: ReadonlyMap<string, string> = new Map()
 export const tell = (cause: Cause.Cause<unknown>): Told => {
   const error = Cause.squash(cause)
   if (isRefusal(error)) {
-    const { code, detail, details, message } = error
+    const { code, detail, details } = error
+    const message = code === "TOKEN_SCOPE_DENIED" ? notAllowed(detail) : error.message
     const faults = details ?? (detail === undefined ? [] : [{ path: detail, message }])
     return { code, message, fields: new Map(faults.map((fault) => [fault.path, fault.message])) }
   }
@@ -26,6 +27,10 @@ export const tell = (cause: Cause.Cause<unknown>): Told => {
   if (Schema.isSchemaError(error)) return faultOf(error.issue)
   return { message: `Something unexpected happened: ${String(error)}`, fields: noFields }
 }
+
+/** For a person, who knows neither operations nor scopes; the scope is for the administrator. */
+export const notAllowed = (scope = "another scope"): string =>
+  `Your sign-in does not allow this: ask an administrator for ${scope}.`
 
 const unreached: Told = {
   message: "The service cannot be reached: check the connection and try again.",

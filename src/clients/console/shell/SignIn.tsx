@@ -33,7 +33,7 @@ export const SignIn = () => {
       <h1>{ownTitle ?? "Licensing console"}</h1>
       {reason !== undefined && fault === undefined && (
         <p role="alert" className="failed">
-          You are signed out. {inWords(reason)}
+          You are signed out. {inWords(reason, { allowed_cidrs: "its networks" })}
         </p>
       )}
       {fault !== undefined && (

@@ -1,5 +1,6 @@
 /** Choices among records that the service lists: where such a list cannot be read or goes on, it says so; a field also if it is empty. */
 import type { AsyncResult } from "effect/reactivity"
+import type { ReactNode } from "react"
 import { type Choice, choice, type Field } from "../parts/Fields.tsx"
 import { Unread, Waiting } from "../parts/Show.tsx"
 import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
@@ -15,12 +16,12 @@ type ListResult = AsyncResult.AsyncResult<Records, unknown>
 interface Options {
   readonly required?: true
   /** What is said if there is nothing to choose. */
-  readonly empty: string
+  readonly empty: ReactNode
   /** A record that is not offered. */
   readonly without?: string
 }
 
-const Note = (props: { readonly of: ListResult; readonly empty: string; readonly count: number }) => {
+const Note = (props: { readonly of: ListResult; readonly empty: ReactNode; readonly count: number }) => {
   const { count, empty, of } = props
   const [cause, last] = [causeOf(of), lastOf(of)]
   if (last === undefined) return cause === undefined ? <Waiting /> : <Unread cause={cause} />

@@ -1,20 +1,40 @@
-/** A form for records of one product, which the reader chooses above it. */
+/** A form that issues or moves licenses of one product, which the reader chooses above it. */
+import { Link } from "@tanstack/react-router"
 import { Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useState } from "react"
 import { NoProduct } from "../parts/Empty.tsx"
 import { Loaded } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { notAllowed } from "../service/Failures.ts"
+import { type Asked, useAsk, useMay } from "../service/Hooks.ts"
 import { Filter } from "./List.tsx"
+import { listField } from "./ListFields.tsx"
 
 interface Props {
   readonly initial?: string | undefined
   readonly children: (product: string) => ReactNode
 }
 
+/** The choice among its policies. */
+export const policyField = (product: string, policies: Asked<"listPolicies">) =>
+  listField("Policy", policies, {
+    required: true,
+    empty: (
+      <>
+        The product has no policy yet:{" "}
+        <Link to="/products/$id" params={{ id: product }}>
+          create one first
+        </Link>
+        .
+      </>
+    )
+  })
+
 export const OneProduct = ({ children, initial }: Props) => {
   const [product, setProduct] = useState(initial)
+  const mayIssue = useMay()("license:write")
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
+  if (!mayIssue) return <p className="failed">{notAllowed("license:write")}</p>
   // If they are asked for again and that fails, the form stays with what was typed.
   const known = Option.getOrUndefined(AsyncResult.value(products))
   if (known === undefined) return <Loaded of={products}>{() => null}</Loaded>

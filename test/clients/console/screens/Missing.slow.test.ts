@@ -250,7 +250,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
               ["/reports/exports", "Exports"]
             ] as const) {
               await person.opens(path, heading)
-              await person.sees(/^The API token lacks a scope/)
+              await person.sees(/^Your sign-in does not allow this/)
               assert.strictEqual(await person.page.getByRole("main").getByRole("button").count(), 0, path)
               assert.strictEqual(await person.page.getByRole("main").getByRole("combobox").count(), 0, path)
             }
