@@ -117,6 +117,9 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
           for (const role of ["button", "navigation", "searchbox"] as const)
             assert.strictEqual(await person.page.getByRole(role).count(), 0, role)
           assert.isTrue(await person.page.getByRole("heading", { name: "Limits" }).isVisible())
+          await person.opens("/reports?from=2026-01-01", "Usage")
+          assert.isTrue(await person.page.getByLabel("From", { exact: true }).isVisible())
+          assert.isFalse(await person.page.getByLabel("To", { exact: true }).isVisible())
           await person.page.emulateMedia({ media: null })
           // The browser itself reports what was not found.
           person.problems.length = 0

@@ -183,7 +183,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   }) => {
     const params = { id: product.id }
     await person.opens(`/subscriptions?product_id=${product.id}`, "Subscriptions")
-    await person.sees("No subscription matches.")
+    await person.sees("This product has no subscriptions yet")
     await person.click("New subscription")
     await person.fill("Number", "sub-1")
     await person.fill("System", "stripe")
