@@ -14,10 +14,9 @@ export const strykerPlugins = [{ kind: "Ignore", name: "sentences", value: sente
 
 export default {
   mutate: ["src/licensing/{rules,changes}/*.ts"],
-  plugins: ["@stryker-mutator/vitest-runner", import.meta.filename],
+  plugins: [join(import.meta.dirname, "runner.mjs"), import.meta.filename],
   ignorers: ["sentences"],
-  testRunner: "vitest",
-  vitest: { configFile: "infra/mutate/vitest.config.ts", related: false },
+  testRunner: "rules",
   coverageAnalysis: "perTest",
   ignoreStatic: true,
   concurrency: 2,

@@ -82,7 +82,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
     ])
     const reply = (after: LicenseView) => featureOf(after, assignment)
     const isWaitingAsBefore = before?.expires_after_days === assignment.expires_after_days
-    if (before !== undefined && Object.keys(changes).length === 0 && isWaitingAsBefore) return accept({}, reply)
+    if (Object.keys(changes).length === 0 && isWaitingAsBefore) return accept({}, reply)
     return accept(
       {
         license: {

@@ -1,6 +1,6 @@
 /** What an assignment keeps, when it ends, how the API shows it, and what is lost with it. */
 import { assert, describe, it } from "@effect/vitest"
-import { type AssignCommand, assign, unassign } from "../../../src/licensing/changes/Assignments.ts"
+import { type AssignCommand, assign, presentAt, unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { allowed, refusedWith } from "../../support/rules/LicenseRules.ts"
 import { assignmentOf, day, featureOf, noon, rowsOf } from "../../support/rules/Licenses.ts"
 
@@ -122,5 +122,33 @@ describe("what is lost with an assignment", () => {
 
   it("needs no more than the feature and the license's subscription", () => {
     assert.deepStrictEqual(assign.needs?.({ feature_id: id }), { featureId: id, ownSubscription: true })
+  })
+})
+
+describe("a feature of the policy", () => {
+  it("becomes the license's own by an assignment, which alone is worth an event", () => {
+    const rows = rowsOf({ features, assignments: [assignmentOf("api", { from_policy: true, max_consumptions: 5 })] })
+    const { after, changes } = allowed(rows, assign, { feature_id: id })
+    assert.isFalse(after.assignments[0]?.from_policy)
+    assert.deepStrictEqual(changes.events?.[0]?.metadata["changes"], { from_policy: { old: true, new: false } })
+    assert.deepStrictEqual(changes.ledger, [])
+  })
+})
+
+describe("an assignment at an instant", () => {
+  const ended = assignmentOf("api", {
+    ...{ max_consumptions: 10, total_consumptions: 4, reset_period: "day" },
+    ...{ period_anchor: noon - day, period_start: noon - day, resets_at: noon }
+  })
+  const shownAt = (status: "active" | "revoked", now: number) => presentAt("lic_1", ended, undefined, status, now)
+
+  it("is in the current period, also before the end of the last one is recorded", () => {
+    assert.deepInclude(shownAt("active", noon - 1), { total_consumptions: 4, remaining: 6, resets_at: noon })
+    assert.deepInclude(shownAt("active", noon), { total_consumptions: 0, remaining: 10, resets_at: noon + day })
+  })
+
+  it("stays in the last period of a revoked license", () => {
+    assert.deepInclude(shownAt("revoked", noon), { total_consumptions: 4, remaining: 6 })
+    assert.notProperty(shownAt("revoked", noon), "resets_at")
   })
 })

@@ -143,3 +143,20 @@ describe("actions on a device", () => {
     )
   })
 })
+
+describe("a refused action on a device", () => {
+  it("says what helps, and each reads the device first", () => {
+    const messageOf = (rule: typeof reset, status: DeviceStatus) =>
+      refusedWith("DEVICE_STATE_CONFLICT", rowsIn(status), rule, { device_id: deviceOf(machine).id }).refused.message
+    assert.strictEqual(
+      messageOf(reset, "blacklisted"),
+      "The device is blacklisted: remove it from the blacklist first."
+    )
+    assert.strictEqual(
+      messageOf(unblacklist, "active"),
+      "The device is active: only a blacklisted device can be unblacklisted."
+    )
+    for (const rule of Object.values(rules))
+      assert.deepStrictEqual(rule.needs?.({ device_id: "dev_1" }), { deviceId: "dev_1" })
+  })
+})

@@ -117,3 +117,14 @@ describe("renew maintenance", () => {
     refusedWith("VALIDATION_ERROR", maintained, renewMaintenance, { extend_by_days: 2_147_483_647 })
   })
 })
+
+describe("a maintenance that waits for a later start", () => {
+  it("begins with that start, as its features do", () => {
+    const starts_at = noon + 5 * day
+    const assignments = [assignmentOf("plan", { expires_after_days: 7 })]
+    const rows = perpetual({ term_days: 365, starts_at }, { assignments })
+    const { after } = allowed(rows, renewMaintenance, { extend_by_days: 10 })
+    assert.strictEqual(after.license.term_began_at, starts_at)
+    assert.strictEqual(after.assignments[0]?.expires_at, starts_at + 7 * day)
+  })
+})

@@ -88,3 +88,29 @@ describe("a move to the policy that the license has", () => {
     )
   })
 })
+
+describe("a feature that the license's policy changed", () => {
+  const moved = (before: Partial<Assignment>, feature: Partial<TargetPolicy["features"][number]>) => {
+    const assignments = [assignmentOf("api", { from_policy: true, ...before })]
+    const { policy } = rowsOf()
+    const target = { policy, product_id: "prod_1", features: [coming("api", feature)] }
+    const license = { expires_at: undefined, term_days: 30 }
+    return allowed(rowsOf({ assignments, license, targets: [target] }), changePolicy, { policy_id: "pol_1" }).changes
+  }
+
+  it.each([
+    [{}, { enabled: false }],
+    [{ max_consumptions: 1 }, { max_consumptions: 2 }],
+    [{}, { expires_after_days: 3 }],
+    [{}, { expires_with_license: true }],
+    [{ max_consumptions: 1 }, { max_consumptions: 1, overage_max: 4 }],
+    [{}, { metadata: { note: "new" } }]
+  ] as const)("is applied if it was %j and is %j", (before, feature) => {
+    assert.deepInclude(moved(before, feature).assignments?.[0], feature)
+  })
+
+  it("is not written again if nothing of it changed, nor is the policy", () => {
+    assert.deepStrictEqual(moved({ max_consumptions: 1 }, { max_consumptions: 1 }), {})
+    assert.notProperty(moved({}, { enabled: false }), "policy")
+  })
+})

@@ -126,6 +126,7 @@ describe("the subscription whose periods a quota follows", () => {
       [order, subscription],
       subscription
     ],
+    ["none of an order without one", { order_id: "ord_2" }, [{ kind: "order", id: "ord_2" }], undefined],
     ["none that was not looked up", { subscription_id: "sub_1" }, [order], undefined]
   ] as ReadonlyArray<readonly [string, Partial<LicenseRecord>, ReadonlyArray<LinkRecord>, LinkRecord | undefined]>)(
     "is %s",

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
-import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
+import { formatTimestamp, latest } from "../../../src/contract/api/Timestamp.ts"
 import { type RenewCommand, renew } from "../../../src/licensing/changes/Renewal.ts"
 import type { LicenseStatus } from "../../../src/licensing/model/License.ts"
 import type { LinkRecord } from "../../../src/licensing/model/LicenseRecords.ts"
@@ -9,7 +9,7 @@ import { LicenseRenew } from "../../../src/licensing/model/RenewalRequests.ts"
 import { pendingTermEndsAt } from "../../../src/licensing/rules/Terms.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/rules/LicenseRules.ts"
-import { day, noon, type Rows, type RowsInput, rowsOf } from "../../support/rules/Licenses.ts"
+import { assignmentOf, day, dueAfter, noon, type Rows, type RowsInput, rowsOf } from "../../support/rules/Licenses.ts"
 
 const graceDays = 3
 const ahead = noon + 10 * day
@@ -235,5 +235,47 @@ describe("a renewal's body", () => {
     assert.isFalse(accepts({}))
     assert.isFalse(accepts({ order_id: "ord_1" }))
     assert.isFalse(accepts({ expires_at: ahead, extend_by_days: 1 }))
+  })
+})
+
+describe("a renewal of a pending term", () => {
+  const feature = assignmentOf("plan", { expires_after_days: 7 })
+
+  it("begins it with its features, at the license's start if that is later", () => {
+    const starts_at = noon + 5 * day
+    const rows = rowsOf({ license: { expires_at: undefined, term_days: 30, starts_at }, assignments: [feature] })
+    const { after, changes } = allowed(rows, renew, { extend_by_days: 1 })
+    assert.deepInclude(after.license, { expires_at: noon + 31 * day, term_days: undefined, term_began_at: starts_at })
+    assert.deepStrictEqual(changes.assignments, [
+      { ...feature, expires_at: starts_at + 7 * day, expires_after_days: undefined, updated_at: noon }
+    ])
+    assert.containsAllKeys(changes.events?.[0]?.metadata, ["features.plan"])
+  })
+})
+
+describe("a renewal", () => {
+  it("gives the devices of an expired license a whole interval, and those of others none", () => {
+    const dueOf = (license: RowsInput["license"]) =>
+      allowed(rowsIn(license), renew, { extend_by_days: 30 }).after.license.not_due_before
+    assert.strictEqual(dueOf({ expires_at: past }), dueAfter(noon))
+    assert.isUndefined(dueOf({ expires_at: inGrace }))
+    assert.isUndefined(dueOf({ expires_at: ahead }))
+  })
+
+  it("may end at the last instant that a date-time can name, and names its field otherwise", () => {
+    allowed(active, renew, { expires_at: latest })
+    const { refused } = refusedWith("VALIDATION_ERROR", active, renew, { expires_at: latest + 1 })
+    assert.strictEqual(refused.detail, "expires_at")
+    const perpetual = rowsIn({ expires_at: undefined }, { license_type: "perpetual" })
+    assert.strictEqual(
+      refusedWith("LICENSE_NOT_RENEWABLE", perpetual, renew, { expires_at: ahead }).refused.detail,
+      "perpetual"
+    )
+  })
+
+  it("reads the order and the subscription that it names", () => {
+    assert.deepStrictEqual(renew.needs?.({ extend_by_days: 1, order_id: "ord_1", subscription_id: "sub_1" }), {
+      links: { order: "ord_1", subscription: "sub_1" }
+    })
   })
 })

@@ -251,3 +251,44 @@ describe("a transfer's body", () => {
     assert.isTrue(accepts({ customer_name: "A", reset_devices: false, rotate_key: true }))
   })
 })
+
+describe("a transfer with borrowed seats", () => {
+  it("counts only the seats that were borrowed as released", () => {
+    const borrower = deviceOf(hardware("borrower"), { holds_slot: false })
+    const leases = [leaseOf(seated), leaseOf(borrower, { borrowed_until: noon + day, expires_at: noon + day })]
+    const rows = rowsWith({}, {}, { devices: [seated, borrower], leases })
+    const { after, changes } = allowed(rows, transfer, { reset_devices: true, release_borrowed: true })
+    assert.deepStrictEqual(changes.events?.[0]?.metadata, { devices_reset: 2, seats_released: 1 })
+    assert.deepStrictEqual(
+      after.leases.map(({ status }) => status),
+      ["ended", "ended"]
+    )
+  })
+})
+
+describe("a transfer that is refused", () => {
+  it("names the field of the policy, the customer that is unknown, and one that is being erased", () => {
+    const { refused } = refusedWith("TRANSFER_NOT_ALLOWED", rowsWith({}, { allow_transfer: false }), transfer, {
+      customer_name: "Ada"
+    })
+    assert.strictEqual(refused.detail, "allow_transfer")
+    const unknown = refusedWith("NOT_FOUND", owned, transfer, { customer_id: "cust_none" }).refused
+    assert.include(unknown.message, "customer")
+    const erasing = rowsOf({ links: [{ kind: "customer", id: "cust_new", erasing: true }] })
+    const { detail, isTemporary } = refusedWith("CONFLICT", erasing, transfer, { customer_id: "cust_new" }).refused
+    assert.deepStrictEqual([detail, isTemporary], ["customer_id", true])
+  })
+})
+
+describe("what a transfer reads first", () => {
+  it("is the owner, the new customer, and with a reset the devices and all seats", () => {
+    assert.deepStrictEqual(transfer.needs?.({ customer_id: "cust_new" }), {
+      ...{ links: { customer: "cust_new" }, owner: true },
+      ...{ resettable: undefined, allLeases: false }
+    })
+    assert.deepStrictEqual(transfer.needs?.({ customer_id: "", reset_devices: true }), {
+      ...{ links: { customer: undefined }, owner: true },
+      ...{ resettable: true, allLeases: true }
+    })
+  })
+})

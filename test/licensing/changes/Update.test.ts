@@ -175,3 +175,40 @@ describe("the event of an edit", () => {
     })
   })
 })
+
+describe("an edit of one thing", () => {
+  it("begins no pending days of features that it does not concern", () => {
+    const assignments = [assignmentOf("plan", { expires_after_days: 7 })]
+    const { changes } = edit({ customer_name: "Anna" }, { assignments })
+    assert.deepStrictEqual(changes.assignments, [])
+    assert.hasAllKeys(changes.events?.[0]?.metadata["changes"], ["customer_name"])
+  })
+
+  it("leaves the state that a clock ahead has recorded, and an expired license that stays expired", () => {
+    const ahead = { status: "expired", expires_at: noon + 30_000 } as const
+    assert.strictEqual(edit({ customer_name: "Anna" }, { license: ahead }).after.license.status, "expired")
+    const past = { status: "expired", expires_at: noon - 9 * day } as const
+    assert.strictEqual(edit({ expires_at: noon - day }, { license: past }).after.license.status, "expired")
+  })
+
+  it("begins a pending term at the start that it gives, with the features' days and periods", () => {
+    const plan = { expires_after_days: 7, max_consumptions: 9, reset_period: "day" } as const
+    const waiting: RowsInput = {
+      license: { expires_at: undefined, term_days: 365 },
+      assignments: [
+        assignmentOf("ends", { expires_after_days: 7 }),
+        assignmentOf("meters", plan),
+        assignmentOf("plain")
+      ]
+    }
+    const starts_at = noon + 2 * day
+    const { changes } = edit({ starts_at, expires_at: noon + 90 * day }, waiting)
+    assert.deepStrictEqual(
+      changes.assignments?.map((one) => [one.feature_code, one.expires_at, one.resets_at]),
+      [
+        ["ends", starts_at + 7 * day, undefined],
+        ["meters", starts_at + 7 * day, starts_at + day]
+      ]
+    )
+  })
+})

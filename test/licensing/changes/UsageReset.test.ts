@@ -211,3 +211,47 @@ describe("a usage reset's body", () => {
     }
   })
 })
+
+describe("a usage reset of a quota with credits and overage", () => {
+  const used = { total_consumptions: 130, credits_used: 20, overage: 10, extra_credits: 5 }
+  const periodic = { max_consumptions: 100, reset_period: "month", overage_max: 50 } as const
+  const rows = (given: Parameters<typeof assignmentOf>[1]) => rowsOf({ assignments: [assignmentOf("api", given)] })
+
+  it("forgets what was used of them with the count; bought credits stay", () => {
+    const { after, changes } = allowed(rows({ ...periodic, ...used }), resetUsage, {
+      feature_code: "api",
+      reset_consumed: true
+    })
+    assert.deepInclude(after.assignments[0], {
+      ...{ total_consumptions: 0, credits_used: undefined, overage: undefined },
+      extra_credits: 5
+    })
+    assert.deepStrictEqual(changes.ledger, [{ ...row("reset", -130, 0, 100), overage: -10 }])
+    const plain = allowed(start, resetUsage, { feature_code: "api", reset_consumed: true }).after.assignments[0]!
+    for (const field of ["credits_used", "overage"]) assert.notProperty(plain, field)
+  })
+
+  it("writes no row for a count that stays", () => {
+    const command = { feature_code: "api", max_consumptions: 60, total_consumptions: 40 }
+    assert.deepStrictEqual(allowed(start, resetUsage, command).changes.ledger, [row("set_limit", 60, 40, 60)])
+  })
+
+  it("may add credits up to the largest count, which of a quota with periods are apart from it", () => {
+    const topUp = { feature_code: "api", add_credits: 1 }
+    allowed(rows({ ...periodic, max_consumptions: most }), resetUsage, topUp)
+    allowed(rows({ ...periodic, extra_credits: most - 1 }), resetUsage, topUp)
+    refusedWith("VALIDATION_ERROR", rows({ ...periodic, extra_credits: most }), resetUsage, topUp)
+    allowed(rows({ max_consumptions: most - 1 }), resetUsage, topUp)
+    refusedWith("VALIDATION_ERROR", rows({ max_consumptions: most }), resetUsage, topUp)
+  })
+
+  it("is refused if the quota would contradict itself", () => {
+    const rolling = rows({ ...periodic, rollover_max: 80 })
+    const { refused } = refusedWith("VALIDATION_ERROR", rolling, resetUsage, {
+      feature_code: "api",
+      max_consumptions: 79
+    })
+    assert.strictEqual(refused.detail, "max_consumptions")
+    allowed(rolling, resetUsage, { feature_code: "api", max_consumptions: 80 })
+  })
+})
