@@ -162,19 +162,18 @@ export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXP
   explain,
   needs: (command) => ({ ...leaseNeeds(command), seats: true }),
   decide: (view, command, now) => {
-    const lease = findLease(view, command, now)
-    if (isRefused(lease)) return lease
+    const found = findLease(view, command, now)
+    if (isRefused(found)) return found
+    const { device, lease } = found
     if (lease.status === "blacklisted") return leaseOfBlacklistedDevice
-    if (leaseStatusAt(lease, now) === "expired") return renewLapsed(view, lease, now)
+    if (leaseStatusAt(lease, now) === "expired") return renewLapsed(view, found, now)
     if (lease.status !== "live") return refuseEnded(lease, now)
-    const device = view.deviceById(lease.device_id)
     // The borrowed seat of a device that was reset is only taken, not usable.
-    if (device?.status === "reset") return refuseEnded({ ...lease, status: "ended" }, now)
+    if (device.status === "reset") return refuseEnded({ ...lease, status: "ended" }, now)
     const expires_at = Math.max(endsAt(view, now), borrowedUntil(lease, now) ?? 0)
     const extended = { ...lease, heartbeat_at: now, expires_at }
-    return accept(
-      { leases: [extended], ...(device === undefined ? undefined : { seen: { ...device, last_seen_at: now } }) },
-      (after) => extendedLeaseOf(after, extended, now)
+    return accept({ leases: [extended], seen: { ...device, last_seen_at: now } }, (after) =>
+      extendedLeaseOf(after, extended, now)
     )
   }
 }
@@ -182,11 +181,10 @@ export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXP
 /** The time after its end in which a heartbeat can renew a lapsed lease. */
 const renewableMillis = 86_400_000
 
-const renewLapsed = (view: LicenseView, lease: LeaseRecord, now: number) => {
-  const device = view.deviceById(lease.device_id)
+const renewLapsed = (view: LicenseView, { device, lease }: Seated, now: number) => {
   if (now - (lease.ended_at ?? lease.expires_at) >= renewableMillis)
     return refuseLapsed("The lease lapsed 24 hours ago or earlier: check out again.")
-  if (device === undefined || device.status === "reset")
+  if (device.status === "reset")
     return refuseLapsed("The lease has lapsed and its device was reset since: check out again.")
   const current = view.liveLeaseOf(device.id)
   if (current !== undefined && now < current.expires_at)
@@ -230,17 +228,17 @@ export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
   needs: leaseNeeds,
   decide: (view, command, now) => {
     const isBorrowed = borrowedUntil(view.leaseByToken(command.tokenHash), now) !== undefined
-    const lease = findLease(view, command, now, isBorrowed ? refuseRevokedLicense : refuseLicense)
-    if (isRefused(lease)) return lease
+    const found = findLease(view, command, now, isBorrowed ? refuseRevokedLicense : refuseLicense)
+    if (isRefused(found)) return found
+    const { device, lease } = found
     if (lease.status === "checked_in" && isDoneAlready(command, lease.ended_at, now))
       return accept({}, (after) => leaseOf(after, lease, now))
     if (leaseStatusAt(lease, now) !== "live") return refuseEnded(lease, now)
     const returned: LeaseRecord = { ...lease, status: "checked_in", ended_at: now }
-    const device = view.deviceById(lease.device_id)
     return accept(
       {
         leases: [returned],
-        devices: device === undefined ? [] : [releaseSeat(device, now)],
+        devices: [releaseSeat(device, now)],
         events: [leaseEvent(view, "lease.checked_in", returned, { ...(isBorrowed && borrowedFact(lease)) })]
       },
       (after) => leaseOf(after, returned, now)
@@ -255,20 +253,25 @@ const releaseSeat = (device: DeviceRecord, now: number): DeviceRecord => ({
   updated_at: now
 })
 
+interface Seated {
+  readonly lease: LeaseRecord
+  readonly device: DeviceRecord
+}
+
 /** The checks that heartbeat and checkin share: the key, the license's state, the lease, the blacklist. */
 const findLease = (
   view: LicenseView,
   command: LeaseCommand,
   now: number,
   refuse: typeof refuseLicense = refuseLicense
-): LeaseRecord | Refused<DeviceAccessCode | "LEASE_NOT_FOUND"> => {
+): Seated | Refused<DeviceAccessCode | "LEASE_NOT_FOUND"> => {
   const refused = refuse(view, command, now)
   if (refused !== undefined) return refused
   const lease = view.leaseByToken(command.tokenHash)
   const device = lease === undefined ? undefined : view.deviceById(lease.device_id)
   if (lease === undefined || device === undefined)
     return reject("LEASE_NOT_FOUND", "The license has no lease with this token: check out first.")
-  return device.status === "blacklisted" ? blacklisted : lease
+  return device.status === "blacklisted" ? blacklisted : { lease, device }
 }
 
 /** The state of a lease at an instant: a lapsed lease is expired, swept or not. */

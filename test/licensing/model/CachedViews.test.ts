@@ -106,7 +106,7 @@ describe("The cached list of features", () => {
   })
 
   it("stays the same if a change is not shown, as that of a disabled feature's count", () => {
-    const off = assignmentOf("off", { enabled: false })
+    const off = assignmentOf("z-off", { enabled: false })
     const rows = withFeatures(...others(16), plain, off)
     const view = cached(rows)
     const renamed = { ...plain, metadata: { note: "changed" }, updated_at: noon, expiry_recorded: true }

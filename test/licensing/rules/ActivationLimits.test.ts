@@ -3,6 +3,7 @@ import * as fc from "fast-check"
 import type { Binding } from "../../../src/licensing/model/Binding.ts"
 import type { DeviceRecord } from "../../../src/licensing/model/LicenseRecords.ts"
 import { activate, deactivate, validate } from "../../../src/licensing/rules/Activation.ts"
+import { deactivateOwn } from "../../../src/licensing/rules/OwnDevices.ts"
 import { bindings } from "../../support/rules/LicenseArbitraries.ts"
 import { allowed, perform, refusedWith } from "../../support/rules/LicenseRules.ts"
 import {
@@ -10,8 +11,10 @@ import {
   container,
   deviceOf,
   hardware,
+  keyHash,
   noon,
   type Rows,
+  type RowsInput,
   requestOf,
   rowsOf
 } from "../../support/rules/Licenses.ts"
@@ -136,5 +139,62 @@ describe("activation limits", () => {
     const one = allowed(rows, deactivate, requestOf(pod)).after
     refusedWith("ACTIVATION_LIMIT_REACHED", one, activate, activationOf(other))
     allowed(allowed(one, deactivate, requestOf(machine)).after, activate, activationOf(other))
+  })
+})
+
+describe("slots that are held for offline envelopes", () => {
+  const held = (binding: Binding, until: number) => deviceOf(binding, { status: "deactivated", slot_held_until: until })
+  const license = { slots_held_until: noon + 9000 }
+  const refusal = (rows: RowsInput, next: Binding, now = noon) => {
+    const { refused } = perform(rowsOf({ license, ...rows }), activate, activationOf(next), now)
+    return [refused?.code, refused?.facts]
+  }
+
+  it("count with devices of their kind if containers have their own limit", () => {
+    const apart = { max_activations: 1, max_container_instances: 1 }
+    const [ofMachine, ofPod] = [held(machine, noon + 9000), held(pod, noon + 9000)]
+    assert.isUndefined(refusal({ policy: apart, devices: [ofMachine] }, otherPod)[0])
+    assert.isUndefined(refusal({ policy: apart, devices: [ofPod] }, other)[0])
+    assert.strictEqual(refusal({ policy: apart, devices: [ofMachine] }, other)[0], "ACTIVATION_LIMIT_REACHED")
+    assert.strictEqual(refusal({ policy: apart, devices: [ofPod] }, otherPod)[0], "CONTAINER_LIMIT_REACHED")
+    const together = { max_activations: 1 }
+    assert.strictEqual(refusal({ policy: together, devices: [ofMachine] }, otherPod)[0], "ACTIVATION_LIMIT_REACHED")
+  })
+
+  it("are free at their instant, whatever others are held longer", () => {
+    const devices = [held(machine, noon + 2000), held(pod, noon + 9000)]
+    const full = (now: number) => refusal({ policy: { max_activations: 2 }, devices }, other, now)
+    assert.deepStrictEqual(full(noon + 1999), ["ACTIVATION_LIMIT_REACHED", { max: 2, used: 2, retry_after_seconds: 1 }])
+    assert.deepStrictEqual(full(noon), ["ACTIVATION_LIMIT_REACHED", { max: 2, used: 2, retry_after_seconds: 2 }])
+    assert.isUndefined(full(noon + 2000)[0])
+  })
+
+  it("tell no instant if more devices than allowed would still be in use then", () => {
+    const devices = [held(machine, noon + 2000), deviceOf(pod)]
+    const facts = { max: 1, used: 2 }
+    assert.deepStrictEqual(refusal({ policy: { max_activations: 1 }, devices }, other), [
+      "ACTIVATION_LIMIT_REACHED",
+      facts
+    ])
+  })
+
+  it("raise the license's bound of held slots, and never lower it", () => {
+    const device = deviceOf(machine, { offline_expires_at: noon + 5000 })
+    const boundAfter = (slots_held_until: number | undefined) =>
+      allowed(rowsOf({ license: { slots_held_until }, devices: [device] }), deactivateOwn, {
+        keyHash,
+        deviceId: device.id
+      }).changes.license
+    assert.strictEqual(boundAfter(undefined)?.slots_held_until, noon + 5000)
+    assert.strictEqual(boundAfter(noon + 4999)?.slots_held_until, noon + 5000)
+    for (const bound of [noon + 5000, noon + 9000]) assert.notProperty(boundAfter(bound), "slots_held_until")
+  })
+
+  it("are not held without an offline envelope", () => {
+    const license = allowed(rowsOf({ devices: [deviceOf(machine)] }), deactivateOwn, {
+      keyHash,
+      deviceId: deviceOf(machine).id
+    }).changes.license
+    assert.notProperty(license, "slots_held_until")
   })
 })

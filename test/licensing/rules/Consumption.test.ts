@@ -92,7 +92,8 @@ describe("consume", () => {
   it("asks for an assigned, enabled feature before its expiry", () => {
     refusedWith("FEATURE_NOT_ENTITLED", metered(), consume, usage({ feature_code: "reports" }))
     refusedWith("FEATURE_DISABLED", metered({ enabled: false }), consume, usage())
-    refusedWith("FEATURE_EXPIRED", metered({ expires_at: noon }), consume, usage())
+    const ended = refusedWith("FEATURE_EXPIRED", metered({ expires_at: noon }), consume, usage()).refused
+    assert.strictEqual(ended.detail, "feature_code")
     allowed(metered({ expires_at: noon + 1 }), consume, usage())
   })
 
@@ -229,6 +230,15 @@ describe("many consumptions", () => {
       const reached = allowed(short.after, consume, usage({ event_id: "event-2" }))
       assert.include(eventTypes(reached.changes), "usage.threshold_reached", `${quota}`)
     }
+  })
+
+  it("record nothing again after the threshold, and the first overage only", () => {
+    const typesAt = (given: Partial<Assignment>) =>
+      eventTypes(allowed(metered({ max_consumptions: 10, ...given }), consume, usage()).changes).slice(1)
+    assert.deepStrictEqual(typesAt({ total_consumptions: 7 }), ["usage.threshold_reached"])
+    assert.deepStrictEqual(typesAt({ total_consumptions: 8 }), [])
+    assert.deepStrictEqual(typesAt({ total_consumptions: 10, overage_max: 9 }), ["usage.overage_started"])
+    assert.deepStrictEqual(typesAt({ total_consumptions: 11, overage_max: 9, overage: 1 }), [])
   })
 
   it("may reach both thresholds at once", () => {

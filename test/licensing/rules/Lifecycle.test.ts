@@ -1,11 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import { expiredFeatures } from "../../../src/licensing/model/FeatureExpiry.ts"
 import type { LicenseStatus } from "../../../src/licensing/model/License.ts"
-import { entitlementVersionAt, reinstate, revoke, statusAt, suspend } from "../../../src/licensing/rules/Lifecycle.ts"
+import {
+  entitlementVersionAt,
+  isCutOff,
+  isOverdue,
+  reinstate,
+  revoke,
+  settle,
+  statusAt,
+  statusUnseated,
+  suspend
+} from "../../../src/licensing/rules/Lifecycle.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/rules/LicenseRules.ts"
 import {
   day,
   deviceOf,
+  dueAfter,
   hardware,
   leaseOf,
   noon,
@@ -135,5 +146,99 @@ describe("transitions", () => {
 
   it("asks for the devices that a revocation deactivates", () => {
     assert.deepStrictEqual(revoke.needs?.(undefined), { activeDevices: true, allLeases: true })
+  })
+})
+
+describe("the state of a license that a clock ahead has recorded", () => {
+  const at = (status: LicenseStatus, expires_at: number) => statusOf(rowsOf({ license: { status, expires_at } }), noon)
+
+  it("stays for a minute, unless its end has moved", () => {
+    assert.strictEqual(at("expired", noon + 60_000), "expired")
+    assert.strictEqual(at("expired", noon + 60_001), "active")
+    const inGrace = rowsOf({
+      license: { status: "grace_period", expires_at: noon + 60_000 },
+      policy: { grace_period_days: 3 }
+    })
+    assert.strictEqual(statusOf(inGrace, noon), "grace_period")
+    assert.strictEqual(statusOf(inGrace, noon - 1), "active")
+  })
+})
+
+describe("a lapsed activation", () => {
+  const device = deviceOf(hardware("late"), { due_at: noon - 1 })
+  const isLate = (license: RowsInput["license"], due_at = noon - 1) => {
+    const rows = rowsOf({ license, policy: { require_heartbeat: true } })
+    return isOverdue({ ...device, due_at }, rows.license, rows.policy, noon)
+  }
+
+  it("lapses only while the runtime serves the license", () => {
+    assert.isTrue(isLate({}))
+    assert.isTrue(isLate({ expires_at: undefined }))
+    assert.isFalse(isLate({}, noon))
+    assert.isFalse(isLate({ status: "suspended" }))
+    assert.isFalse(isLate({ status: "revoked" }))
+    assert.isTrue(isLate({ expires_at: noon + 1 }))
+    assert.isFalse(isLate({ expires_at: noon }))
+    assert.isFalse(isLate({ expires_at: noon - 1 }))
+  })
+})
+
+describe("a lease at the end of access", () => {
+  const lease = { expires_at: noon + day }
+
+  it("is cut off if it would last longer and is not borrowed", () => {
+    const cut = (given: object, license: { readonly expires_at?: number }, now = noon) =>
+      isCutOff({ ...lease, ...given }, { status: "active", ...license }, { grace_period_days: 0 }, now)
+    assert.isTrue(cut({}, { expires_at: noon }))
+    assert.isFalse(cut({}, { expires_at: noon + 1 }))
+    assert.isFalse(cut({}, {}))
+    assert.isTrue(cut({ expires_at: noon }, { expires_at: noon }))
+    assert.isFalse(cut({ expires_at: noon - 1 }, { expires_at: noon }))
+    assert.isFalse(cut({ borrowed_until: noon + 1 }, { expires_at: noon }))
+    assert.isTrue(cut({ borrowed_until: noon }, { expires_at: noon }))
+  })
+
+  it("ends also if the end of the license was recorded before", () => {
+    const rows = rowsOf({
+      license: { status: "expired", expires_at: noon - day },
+      devices: [seated],
+      leases: [leaseOf(seated)]
+    })
+    const changes = settle(viewOf(rows), noon)
+    assert.deepStrictEqual(changes?.leases, [leaseOf(seated, { status: "ended", ended_at: noon })])
+    assert.deepStrictEqual(changes?.events, [])
+  })
+
+  it("lapses without its device, and with others in the order of their ends and ids", () => {
+    const [first, second] = [leaseOf(slotted, { id: "lse_a" }), leaseOf(seated, { id: "lse_b" })]
+    for (const leases of [
+      [first, second],
+      [second, first]
+    ]) {
+      const changes = settle(viewOf(rowsOf({ leases })), first.expires_at)
+      assert.deepStrictEqual(changes?.devices, [])
+      assert.deepStrictEqual(
+        changes?.leases?.map(({ id }) => id),
+        ["lse_a", "lse_b"]
+      )
+    }
+  })
+})
+
+describe("a device after its seat", () => {
+  it("is active with an activation, expired with a lapsed one, otherwise as given", () => {
+    assert.strictEqual(statusUnseated(slotted, "deactivated"), "active")
+    const lapsed = deviceOf(hardware("lapsed"), { holds_slot: false, activated_at: noon - day })
+    assert.strictEqual(statusUnseated(lapsed, "deactivated"), "expired")
+    assert.strictEqual(statusUnseated({ ...lapsed, activated_at: undefined }, "deactivated"), "deactivated")
+  })
+})
+
+describe("a reinstatement", () => {
+  it("gives every device a whole interval, and is refused by name for a revoked license", () => {
+    const { after } = allowed(rowsIn({ status: "suspended", ...clocks.active }), reinstate, undefined)
+    assert.strictEqual(after.license.not_due_before, dueAfter(noon))
+    const { refused } = refusedWith("LICENSE_STATE_CONFLICT", written("revoked"), reinstate, undefined)
+    assert.match(refused.message, /^The license is revoked/)
   })
 })

@@ -98,3 +98,20 @@ describe("offline", () => {
     refusedWith("DEVICE_NOT_ACTIVE", rowsOf({ policy, devices: [silent] }), issueOffline, requestOf(machine))
   })
 })
+
+describe("an offline envelope", () => {
+  it("makes no due instant earlier", () => {
+    const promised = { ...device, due_at: noon + 90 * day }
+    const { changes } = allowed(rowsOf({ devices: [promised] }), issueOffline, requestOf(machine))
+    assert.strictEqual(changes.devices?.[0]?.due_at, noon + 90 * day)
+  })
+
+  it("reads the number of containers only if it may activate", () => {
+    const request = requestOf(machine)
+    const binding = { kind: "hardware", key: "machine" }
+    const needs = { binding, appVersion: undefined, activeContainers: false }
+    assert.deepStrictEqual(issueOffline.needs?.(request), needs as never)
+    const activation = { newDeviceId: "dev_new" }
+    assert.isTrue(issueOffline.needs?.({ ...request, activation }).activeContainers)
+  })
+})

@@ -148,3 +148,19 @@ describe("the slot of a device with a valid offline envelope", () => {
     allowed(after, activate, another, offlineUntil)
   })
 })
+
+describe("a refusal to deactivate an own device", () => {
+  it("says why, and the device is read first", () => {
+    const conflict = refusedWith(
+      "DEVICE_STATE_CONFLICT",
+      rowsOf({ devices: [deviceOf(laptop, { status: "reset" })] }),
+      deactivateOwn,
+      own
+    ).refused
+    assert.strictEqual(conflict.detail, "reset")
+    assert.include(conflict.message, "is reset and has no activation")
+    const off = rowsOf({ devices: [lost], policy: { self_deactivations_per_month: 0 } })
+    assert.strictEqual(refusedWith("SELF_DEACTIVATION_LIMIT_REACHED", off, deactivateOwn, own).refused.detail, "0")
+    assert.deepStrictEqual(deactivateOwn.needs?.(own), { deviceId: lost.id })
+  })
+})

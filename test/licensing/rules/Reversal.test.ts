@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { resetUsage } from "../../../src/licensing/changes/UsageReset.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { allowed, refusedWith } from "../../support/rules/LicenseRules.ts"
-import { present } from "../../support/rules/Licenses.ts"
+import { assignmentOf, featureOf, present } from "../../support/rules/Licenses.ts"
 import { at, created, eventTypesOf, featureIn, monthly, used } from "../../support/rules/MonthlyQuota.ts"
 
 describe("A reversal", () => {
@@ -141,5 +141,25 @@ describe("A reversal", () => {
         }
       )
     )
+  })
+})
+
+describe("A reversal with a used event id", () => {
+  const taken = (reverses: string, event_id: string) => ({ ...used(1, event_id), reverses })
+
+  it("is a conflict for another feature, and for another consumption of the same amount", () => {
+    const start = monthly()
+    const rows = {
+      ...start,
+      features: [...start.features, featureOf("export")],
+      assignments: [...start.assignments, assignmentOf("export", { max_consumptions: 100 })]
+    }
+    const first = allowed(rows, consume, used(30, "e1"), created).after
+    const both = allowed(first, consume, used(30, "e2"), created).after
+    const one = allowed(both, consume, taken("e1", "r1"), created).after
+    refusedWith("EVENT_ID_CONFLICT", one, consume, { ...taken("e1", "r1"), feature_code: "export" }, created)
+    const two = allowed(one, consume, taken("e2", "r2"), created).after
+    refusedWith("EVENT_ID_CONFLICT", two, consume, taken("e1", "r2"), created)
+    refusedWith("EVENT_ID_CONFLICT", two, consume, taken("e2", "r1"), created)
   })
 })

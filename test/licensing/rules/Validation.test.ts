@@ -116,3 +116,52 @@ describe("heartbeats", () => {
     assert.deepStrictEqual(settled(rows, noon), rows)
   })
 })
+
+describe("a device that is seen again", () => {
+  const device = deviceOf(machine, {
+    last_seen_at: noon - 500,
+    last_validated_at: noon - 500,
+    due_at: dueAfter(noon - 500)
+  })
+  const seen = (rows: Parameters<typeof rowsOf>[0], binding = machine) =>
+    allowed(rowsOf({ devices: [device], ...rows }), validate, requestOf(binding)).changes
+
+  it("is not written within a second, unless its due instant moves by a second", () => {
+    assert.deepStrictEqual(seen({}), {})
+    for (const due_at of [dueAfter(noon) - second, dueAfter(noon) + second])
+      assert.strictEqual(seen({ devices: [{ ...device, due_at }] }).seen?.due_at, dueAfter(noon))
+    assert.deepStrictEqual(seen({ devices: [{ ...device, due_at: dueAfter(noon) - 999 }] }), {})
+  })
+
+  it("is written after a second, also if its offline envelope keeps its due instant", () => {
+    const offline_expires_at = noon + 90 * day
+    const promised = { ...device, offline_expires_at, due_at: offline_expires_at + 30 * second }
+    const seenAfter = (millis: number) => seen({ devices: [{ ...promised, last_validated_at: noon - millis }] }).seen
+    assert.isUndefined(seenAfter(999))
+    assert.deepInclude(seenAfter(1000), { last_validated_at: noon, due_at: promised.due_at })
+  })
+
+  it("is written at once with new names, which keep those that the request does not send", () => {
+    const named = { ...device, os: "linux" }
+    const { hostname: _, ...nameless } = machine
+    const renamed = { ...nameless, hostname: "new host" }
+    const { devices } = seen({ devices: [named] }, renamed)
+    assert.deepInclude(devices?.[0], { hostname: "new host", os: "linux", updated_at: noon, last_seen_at: noon })
+    assert.deepStrictEqual(seen({ devices: [named] }, nameless), {})
+  })
+
+  it("lowers the license's bound of due instants if it is due earlier", () => {
+    const license = { heartbeat_from: dueAfter(noon) + 1 }
+    const early = { ...device, due_at: dueAfter(noon) + 2 * second }
+    const { devices, license: changed } = seen({ license, devices: [early] })
+    assert.deepStrictEqual(changed, { heartbeat_from: dueAfter(noon) })
+    assert.strictEqual(devices?.[0]?.due_at, dueAfter(noon))
+    assert.notProperty(seen({ license: { heartbeat_from: dueAfter(noon) }, devices: [early] }), "license")
+  })
+
+  it("has missed a heartbeat only if its activation lapsed", () => {
+    const ended = deviceOf(machine, { status: "deactivated" })
+    const rows = rowsOf({ policy: { require_heartbeat: true }, devices: [ended] })
+    refusedWith("DEVICE_NOT_ACTIVE", rows, validate, requestOf(machine))
+  })
+})

@@ -184,3 +184,10 @@ describe("the version gate", () => {
     )
   })
 })
+
+describe("a refused version", () => {
+  it("names the instant until which versions belong to the license", () => {
+    const refused = gate({ ...ending("trial"), versions: { "2.0": cutoff + 1 } }, "2.0")
+    assert.deepInclude(refused, { code: "VERSION_NOT_ENTITLED", facts: { eligible_through: iso(cutoff) } })
+  })
+})
