@@ -3,6 +3,7 @@ import { type ReactNode, useState } from "react"
 import type { Page } from "../../../contract/api/Paging.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { ExportLicenses, type Filters } from "../batch/LicenseFile.tsx"
+import { Icon } from "../look/Icon.tsx"
 import { countOf } from "../parts/Format.ts"
 import { licenseCount } from "../parts/LicenseName.ts"
 import { Menu } from "../parts/Menu.tsx"
@@ -31,8 +32,9 @@ export const ChosenBar = (props: Props) => {
           <Actions onChosen={setChange}>
             <ExportLicenses label="Export chosen as CSV" chosen={chosen} />
           </Actions>
-          <button type="button" className="quiet" onClick={() => set(nothingChosen)}>
-            Choose none
+          <button type="button" className="quiet none" aria-label="Choose none" onClick={() => set(nothingChosen)}>
+            <span>Choose none</span>
+            <Icon name="close" />
           </button>
         </>
       )}
@@ -76,6 +78,9 @@ const Actions = ({ children, onChosen }: ActionsProps) => {
   )
 }
 
+const withAll = ({ rows }: Selection, page: ReadonlyArray<License>) =>
+  new Map([...rows, ...page.map((license) => [license.id, license] as const)])
+
 const Count = ({ page, selection, set }: Props) => {
   const { items, total = items.length, total_is_capped = false } = page
   const isWholePage = items.length > 0 && items.every(({ id }) => selection.rows.has(id))
@@ -85,6 +90,16 @@ const Count = ({ page, selection, set }: Props) => {
   return (
     <>
       <p role="status">{count === 0 ? "" : `${isCapped ? "More than " : ""}${licenseCount(count)} chosen`}</p>
+      {count > 0 && !isWholePage && !selection.all && (
+        // On a phone the table has no heading, whose box does the same.
+        <button
+          type="button"
+          className="quiet on-phones"
+          onClick={() => set({ all: false, rows: withAll(selection, items) })}
+        >
+          Choose all on this page
+        </button>
+      )}
       {isMore && (
         <button type="button" className="quiet" onClick={() => set({ all: true, rows: new Map() })}>
           Choose all {total_is_capped && "more than "}

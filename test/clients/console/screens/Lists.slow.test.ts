@@ -148,6 +148,32 @@ const hasRows = async (person: Person) => {
   assert.isAtLeast((await rowsInSight(person)) as number, 9)
 }
 
+/** A phone has no heading with a box for all rows: the bar of chosen rows has a button. */
+const choosesOnPhone = async (person: Person) => {
+  const { page } = person
+  const all = page.getByRole("button", { name: "Choose all on this page" })
+  await person.changesLook({})
+  await person.opens("/licenses", "Licenses")
+  await page.getByRole("row").nth(listed).waitFor()
+  await page
+    .getByRole("checkbox", { name: /^Choose Customer/ })
+    .nth(1)
+    .check()
+  await person.sees("1 license chosen")
+  assert.strictEqual(await all.count(), 0)
+  await person.changesLook({ width: 390 })
+  assert.deepStrictEqual(await page.evaluate(misplaced), [])
+  await all.click()
+  await person.sees(`${listed + 1} licenses chosen`)
+  await all.waitFor({ state: "detached" })
+  await person.inLooks([{ width: 390 }, { dark: true, width: 390 }], async () =>
+    assert.deepStrictEqual(await person.violations(), [])
+  )
+  await person.changesLook({ width: 390 })
+  await person.click("Choose none")
+  await page.getByRole("button", { name: "Suspend" }).waitFor({ state: "detached" })
+}
+
 /** What is cut off at any width, of lists and of records with long names. */
 const misplacedOn = async (person: Person, made: Prepared) => {
   const { customer, license, order, policy, product, subscription } = made
@@ -205,6 +231,7 @@ layer(consoleLayer, { timeout: minutes })("A list", (it) => {
           await movesByKeyboard(person)
           await keepsViews(person, made)
           await hasRows(person)
+          await choosesOnPhone(person)
           assert.deepStrictEqual(await misplacedOn(person, made), [])
           await fitsDialogs(person)
         })
