@@ -3,8 +3,10 @@ import { Link } from "@tanstack/react-router"
 import { useState } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
 import type { Success } from "../../client/Client.ts"
-import { choice, choicesOf, type FieldsOf, text } from "../parts/Fields.tsx"
+import { namesOf } from "../parts/FeatureNames.ts"
+import { choice, choicesOf, type Field, type FieldsOf, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { sentenceOf } from "../parts/Format.ts"
 import { Section, Status, Table, Waiting } from "../parts/Show.tsx"
@@ -17,8 +19,34 @@ type Question = Payload<"diagnoseLicense">
 const fields: FieldsOf<Question> = {
   operation: choice("Operation", choicesOf(["validate", "activate", "check", "consume", "checkout", "offline"])),
   fingerprint: text("Machine’s fingerprint"),
-  app_version: text("Version of the application"),
-  feature_code: text("Code of a feature")
+  app_version: text("Version of the application")
+}
+
+/** One of the license's features by its name, or any other by its code. */
+const featureField = (features: ReadonlyArray<LicenseFeature>): Field<string> => {
+  const { choices, nameOf } = namesOf(features.map(({ feature_code: code, feature_name: name }) => ({ code, name })))
+  return {
+    label: "Feature",
+    control: {
+      kind: "own",
+      show: ({ id, state, texts: [value] }) => (
+        <>
+          {/* With another default an input would keep its text. */}
+          <input key={value} id={id} {...state} list={`${id}-features`} defaultValue={value} autoComplete="off" />
+          <datalist id={`${id}-features`}>
+            {choices.map(({ id: code, name }) => (
+              <option key={code} value={name} />
+            ))}
+          </datalist>
+        </>
+      )
+    },
+    read: ([text = ""]) => {
+      const given = text.trim()
+      return choices.find(({ name }) => name === given)?.id ?? (given === "" ? undefined : given)
+    },
+    write: (code) => [nameOf(code)]
+  }
 }
 
 /** The operations whose refusals have another name in the feed. */
@@ -95,10 +123,11 @@ const AskForDevice = ({ device, latest, license }: OfDevice) => {
 
 const Ask = ({ initial, license: { id } }: { readonly initial: Question; readonly license: License }) => {
   const [result, setResult] = useState<Success<"diagnoseLicense">>()
+  const features = lastOf(useAsk("listLicenseFeatures", { params: { id }, query: { limit: 200 } }))?.items ?? []
   return (
     <div className="asking">
       <Form
-        fields={fields}
+        fields={{ ...fields, feature_code: featureField(features) }}
         initial={initial}
         send="Check"
         run={(payload: Question) => run("diagnoseLicense", { params: { id }, payload })}

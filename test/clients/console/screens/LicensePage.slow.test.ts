@@ -1,0 +1,119 @@
+/** The page of one license: its many devices and their place above the timeline, and the form that says why it does not work. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Refusals } from "../../../../src/insight/activities/Refusals.ts"
+import { layerActivities } from "../../../support/http/Activities.ts"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { Browser, type Person, withPerson } from "../browser/Browser.ts"
+import { builtConsole } from "../browser/BuiltConsole.ts"
+
+const minutes = 5 * 60_000
+const activated = 7
+const few = 4
+
+/** A license with three features, and as many devices as it allows: another one was refused. */
+const prepare = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  const license = yield* issue({ max_activations: activated }, { customer_name: "Ada" })
+  const features = [
+    ["exports", "Exports as PDF"],
+    ["renders", "Renders"],
+    ["sso", "Single sign-on"]
+  ] as const
+  for (const [code, name] of features) {
+    const feature = yield* client.features.create({ params: { id: license.product_id }, payload: { code, name } })
+    yield* client.licenses.assignFeature({
+      params: { id: license.id },
+      payload: { feature_id: feature.id, max_consumptions: 10 }
+    })
+  }
+  for (let device = 1; device <= activated; device++)
+    yield* license.runtime.activate({ payload: { fingerprint: `machine-${device}`, hostname: `desk-${device}` } })
+  yield* Effect.flip(license.runtime.activate({ payload: { fingerprint: "another" } }))
+  return license
+})
+
+const devicesOf = (person: Person) => person.page.getByRole("table", { name: "Devices" }).locator("tbody > tr")
+
+/** Awaits that so many devices are in sight. */
+const showsDevices = (person: Person, count: number) =>
+  person.page.waitForFunction(
+    `[...document.querySelectorAll("table[aria-label=Devices] tbody > tr")].filter((row) => row.checkVisibility()).length === ${count}`
+  )
+
+/** What the form asks the service about a feature. */
+const asksAbout = async (person: Person, feature: string) => {
+  await person.fill("Feature", feature)
+  const asked = person.page.waitForRequest(/\/diagnose$/)
+  await person.click("Check")
+  return ((await asked).postDataJSON() as { readonly feature_code?: string }).feature_code
+}
+
+/** With the worker that writes what was refused. */
+const service = Layer.merge(layerActivities().pipe(Layer.provideMerge(builtConsole)), Browser.layer)
+
+layer(service, { timeout: minutes })("The page of a license", (it) => {
+  it.effect(
+    "shows the first devices, and all to who asks for them, comes for them or prints",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id } = yield* prepare
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          await person.opens(`/licenses/${id}`, "Ada")
+          await person.isLoaded()
+          await page.setViewportSize({ width: 1440, height: 900 })
+          await showsDevices(person, few)
+          const { height, y } = (await page.getByRole("heading", { name: "Timeline" }).boundingBox())!
+          assert.isBelow(y + height, 900)
+          await page.emulateMedia({ media: "print" })
+          await showsDevices(person, activated)
+          await page.emulateMedia({ media: null })
+          await showsDevices(person, few)
+          await page.getByRole("button", { name: `Show all ${activated}` }).focus()
+          await person.press("Enter")
+          await showsDevices(person, activated)
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.press("Enter")
+          await showsDevices(person, few)
+          await person.opens(`/licenses/${id}`, "Ada")
+          await person.click("Reset a device", "link")
+          await showsDevices(person, activated)
+          assert.strictEqual(await devicesOf(person).count(), activated)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "offers its features by name where it is asked why it does not work, and takes the code of any other",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id, runtime } = yield* prepare
+        const consumption = { fingerprint: "machine-1", feature_code: "renders", event_id: "1", amount: 11 }
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          await person.opens(`/licenses/${id}`, "Ada")
+          await page.locator("datalist > option").nth(2).waitFor({ state: "attached" })
+          const offered = await page.evaluate(
+            "[...document.querySelectorAll('datalist > option')].map(({ value }) => value)"
+          )
+          assert.deepStrictEqual(offered, ["Exports as PDF", "Renders", "Single sign-on"])
+          assert.strictEqual(await asksAbout(person, "Exports as PDF"), "exports")
+          await person.sees(/^The application gets:/)
+          assert.strictEqual(await asksAbout(person, "exports"), "exports")
+          assert.strictEqual(await asksAbout(person, "of_later"), "of_later")
+        })
+        yield* Effect.flip(runtime.consume({ payload: consumption }))
+        yield* (yield* Refusals).pass
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          await person.opens(`/licenses/${id}`, "Ada")
+          await page.locator("datalist > option").nth(2).waitFor({ state: "attached" })
+          assert.strictEqual(await page.getByLabel("Feature", { exact: true }).inputValue(), "Renders")
+        })
+      }),
+    minutes
+  )
+})
