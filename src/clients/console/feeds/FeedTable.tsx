@@ -1,5 +1,6 @@
 /** The entries of a feed in rows, each of which opens to its facts. */
 import { memo, type ReactNode } from "react"
+import { tellCut } from "../parts/Show.tsx"
 import type { Entry } from "./Feed.ts"
 
 export interface FeedColumn<A> {
@@ -25,7 +26,7 @@ interface Props<A extends Entry> {
 
 export const FeedTable = <A extends Entry>(props: Props<A>) => (
   <div className="listing fitted">
-    <table className="feed" aria-label={props.caption}>
+    <table className="feed" aria-label={props.caption} onPointerOver={tellCut} onFocus={tellCut}>
       <thead>
         <tr>
           <th scope="col">What</th>

@@ -1,5 +1,6 @@
 /** What a node refused and where it failed since its start, and what to do about each code. */
 import { Link } from "@tanstack/react-router"
+import type { ReactNode } from "react"
 import type { OpsErrors } from "../../../insight/ops/Ops.ts"
 import { countOf, sentenceOf } from "../parts/Format.ts"
 import { Table, Time } from "../parts/Show.tsx"
@@ -16,19 +17,18 @@ export const Errors = ({ of: { counts, recent, since } }: { readonly of: OpsErro
       keyOf={({ request_id }) => request_id}
       empty="None since the node started."
       columns={[
-        {
-          title: "Request",
-          show: ({ method, request_id, route }) => (
-            <>
-              {method} {route ?? "an unknown path"}
-              <small>
-                <RequestLink id={request_id} />
-              </small>
-            </>
-          )
-        },
+        { title: "Request", show: ({ method, route }) => `${method} ${route ?? "an unknown path"}` },
         { title: "When", show: ({ occurred_at }) => <Time at={occurred_at} /> },
-        { title: "What to do", wraps: true, goes: "last", show: ({ code }) => <Remedy code={code} ofOperator /> }
+        {
+          title: "What to do",
+          wraps: true,
+          goes: "last",
+          show: ({ code, request_id }) => (
+            <Remedy code={code} request={request_id}>
+              Look into the log for the request’s id: its record has the cause.
+            </Remedy>
+          )
+        }
       ]}
     />
     <h3>Refused requests</h3>
@@ -67,13 +67,23 @@ const CodeName = ({ code }: { readonly code: string }) => (
   </DocsLink>
 )
 
-const Remedy = ({ code, ofOperator = false }: { readonly code: string; readonly ofOperator?: boolean }) => {
+interface RemedyProps {
+  readonly code: string
+  /** The id of the request that failed. */
+  readonly request?: string
+  readonly children?: ReactNode
+}
+
+const Remedy = ({ children, code, request }: RemedyProps) => {
   const advice = adviceOn(code)
   return (
     <span className="remedy">
-      {ofOperator
-        ? "Look into the log for the request’s id: its record has the cause."
-        : advice !== undefined && `${advice.when} ${advice.remedy}`}
+      {children ?? (advice !== undefined && `${advice.when} ${advice.remedy}`)}{" "}
+      {request !== undefined && (
+        <small>
+          <RequestLink id={request} />{" "}
+        </small>
+      )}
       <small>
         <code>{code}</code>
       </small>

@@ -172,10 +172,13 @@ export interface Choice<A> {
   readonly show: (row: A, isChosen: boolean) => ReactNode
 }
 
-/** Shows a truncated text in full on hover. */
-const tellCut = ({ target }: SyntheticEvent<HTMLElement>) => {
+const isCut = ({ clientWidth, scrollWidth }: Element) => scrollWidth > clientWidth
+
+/** Shows a truncated text in full on hover: that of a cell, or of a button in it. */
+export const tellCut = ({ target }: SyntheticEvent<HTMLElement>) => {
   const cell = target instanceof Element ? target.closest<HTMLElement>("td, th") : null
-  if (cell !== null && cell.scrollWidth > cell.clientWidth && cell.title === "") cell.title = cell.textContent ?? ""
+  if (cell === null || cell.title !== "") return
+  if (isCut(cell) || isCut(target as Element)) cell.title = cell.textContent ?? ""
 }
 
 /** A table; the first column names the row. */

@@ -24,6 +24,7 @@ const prepare = Effect.gen(function* () {
     payload: { fingerprint: "m-1", hostname: long.replaceAll(/\W+/g, "-").toLowerCase() }
   })
   yield* client.products.create({ payload: { name: word, code: "one-word" } })
+  yield* Effect.flip(first.runtime.activate({ payload: { fingerprint: "m-2" } }))
   const purchase = yield* recordPurchase({ product: first.product_id, customer: customer.id })
   const licenses = Array.from({ length: listed }, (_, index) => ({
     product_id: first.product_id,
@@ -174,6 +175,21 @@ const choosesOnPhone = async (person: Person) => {
   await page.getByRole("button", { name: "Suspend" }).waitFor({ state: "detached" })
 }
 
+/** Beside sentences a name is whole; elsewhere what is cut is told on hover and focus. */
+const tellsWholeNames = async (person: Person) => {
+  const { page } = person
+  await person.changesLook({ width: 1024 })
+  await person.opens("/operations", "Operations")
+  await page.getByRole("rowheader", { name: "Activation limit reached" }).waitFor()
+  const cut =
+    "[...document.querySelectorAll('.telling th')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+  assert.strictEqual(await page.evaluate(cut), 0)
+  await person.opens("/activity?feed=events", "Activity")
+  const event = page.getByRole("rowheader", { name: "License activation limit reached" })
+  await event.getByRole("button").focus()
+  assert.strictEqual(await event.getAttribute("title"), "License activation limit reached")
+}
+
 /** What is cut off at any width, of lists and of records with long names. */
 const misplacedOn = async (person: Person, made: Prepared) => {
   const { customer, license, order, policy, product, subscription } = made
@@ -232,6 +248,7 @@ layer(consoleLayer, { timeout: minutes })("A list", (it) => {
           await keepsViews(person, made)
           await hasRows(person)
           await choosesOnPhone(person)
+          await tellsWholeNames(person)
           assert.deepStrictEqual(await misplacedOn(person, made), [])
           await fitsDialogs(person)
         })
