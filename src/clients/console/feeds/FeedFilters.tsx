@@ -6,13 +6,15 @@ import { eventTypes } from "../../../ledger/events/EventType.ts"
 import { nameOfAction } from "../licenses/ActionWords.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { nameOfEvent } from "../parts/Format.ts"
+import { DeviceName, FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { customers, licenses, records } from "../pickers/Sources.tsx"
 import { DayFilter } from "../reports/UsageFilters.tsx"
-import { useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { PickFilter } from "../tables/PickFilter.tsx"
-import { RecordFilter } from "../tables/RecordChip.tsx"
+import { RecordFilter, SetChip } from "../tables/RecordChip.tsx"
+import { EventRecord, nounOf } from "./EventRecord.tsx"
 import type { FeedSearch } from "./FeedSearch.ts"
 
 const actionChoices = actions
@@ -32,14 +34,45 @@ export const useNarrowFeed = () => {
   return (change: Partial<Record<keyof FeedSearch, string | undefined>>) => narrow({ open: undefined, ...change })
 }
 
-/** These come by links. */
-const texts = [
-  ["device_id", "Device’s id"],
-  ["feature_code", "Feature’s code"],
-  ["request_id", "Request’s id"]
-] as const
+interface Props {
+  readonly search: FeedSearch
+}
 
-export const ActivityFilters = ({ search }: { readonly search: FeedSearch }) => {
+/** Filters that come by links. */
+const LinkedChips = ({ search: { device_id, feature_code, product_id, request_id } }: Props) => {
+  const narrow = useNarrowFeed()
+  return (
+    <>
+      {device_id !== undefined && (
+        <SetChip label="Device" id={device_id} onRemove={() => narrow({ device_id: undefined })}>
+          <LinkedDevice id={device_id} />
+        </SetChip>
+      )}
+      {feature_code !== undefined && (
+        <SetChip label="Feature" id={feature_code} onRemove={() => narrow({ feature_code: undefined })}>
+          <LinkedFeature code={feature_code} product={product_id} />
+        </SetChip>
+      )}
+      {request_id !== undefined && (
+        <SetChip label="Request" id={request_id} onRemove={() => narrow({ request_id: undefined })}>
+          <code>{request_id}</code>
+        </SetChip>
+      )}
+    </>
+  )
+}
+
+/** A device is read with its license, which its entries name. */
+const LinkedDevice = ({ id }: { readonly id: string }) => {
+  const [newest] = lastOf(useAsk("listActivities", { query: { device_id: id, limit: 1 } }))?.items ?? []
+  return newest?.license_id === undefined ? <code>{id}</code> : <DeviceName id={id} license={newest.license_id} />
+}
+
+const LinkedFeature = ({ code, product }: { readonly code: string; readonly product: string | undefined }) => (
+  <FeatureName code={code} nameOf={useFeatureNames(product).nameOf} />
+)
+
+export const ActivityFilters = ({ search }: Props) => {
   const narrow = useNarrowFeed()
   const may = useMay()
   return (
@@ -59,18 +92,14 @@ export const ActivityFilters = ({ search }: { readonly search: FeedSearch }) => 
           <RecordFilter field="customer_id" id={search.customer_id} narrow={narrow} source={customers} />
         </>
       )}
-      {texts
-        .filter(([name]) => search[name] !== undefined)
-        .map(([name, label]) => (
-          <TextFilter key={name} label={label} value={search[name]} onChange={(text) => narrow({ [name]: text })} />
-        ))}
+      <LinkedChips search={search} />
       <DayFilter label="From" value={search.from} onChange={(from) => narrow({ from })} />
       <DayFilter label="To" value={search.to} onChange={(to) => narrow({ to })} />
     </>
   )
 }
 
-export const EventFilters = ({ search }: { readonly search: FeedSearch }) => {
+export const EventFilters = ({ search }: Props) => {
   const narrow = useNarrowFeed()
   const may = useMay()
   return (
@@ -87,15 +116,23 @@ export const EventFilters = ({ search }: { readonly search: FeedSearch }) => {
         choices={actorChoices}
         onChange={(actor_type) => narrow({ actor_type })}
       />
-      {search.resource_id === undefined && may("license:read") ? (
+      {search.resource_id !== undefined ? (
+        <EventRecordChip id={search.resource_id} onRemove={() => narrow({ resource_id: undefined })} />
+      ) : may("license:read") ? (
         <PickFilter label="Record" source={records} onChange={(resource_id) => narrow({ resource_id })} />
       ) : (
-        <TextFilter
-          label="Record’s id"
-          value={search.resource_id}
-          onChange={(resource_id) => narrow({ resource_id })}
-        />
+        <TextFilter label="Record’s id" value={undefined} onChange={(resource_id) => narrow({ resource_id })} />
       )}
     </>
+  )
+}
+
+/** A record of any kind: its newest event says which, and has its name. */
+const EventRecordChip = ({ id, onRemove }: { readonly id: string; readonly onRemove: () => void }) => {
+  const [newest] = lastOf(useAsk("listEvents", { query: { resource_id: id, limit: 1 } }))?.items ?? []
+  return (
+    <SetChip label={newest === undefined ? "Record" : nounOf(newest)} id={id} onRemove={onRemove}>
+      {newest === undefined ? <code>{id}</code> : <EventRecord of={newest} />}
+    </SetChip>
   )
 }

@@ -1,4 +1,5 @@
 /** Filters by a record: the chip shows its name, also if a link has set it. */
+import type { ReactNode } from "react"
 import { useNameOf } from "../parts/Names.tsx"
 import type { Source } from "../pickers/Picker.tsx"
 import { RemoveFilter, useNarrow } from "./List.tsx"
@@ -27,14 +28,28 @@ interface ChipProps {
   readonly narrow: Narrow
 }
 
-const RecordChip = ({ field, id, narrow }: ChipProps) => (
+interface SetProps {
+  readonly label: string
+  /** Is told on hover. */
+  readonly id: string
+  readonly onRemove: () => void
+  /** The name. */
+  readonly children: ReactNode
+}
+
+/** A filter that is set, and cannot be changed but removed. */
+export const SetChip = ({ children, id, label, onRemove }: SetProps) => (
   <div className="chip set" title={id}>
-    <span>{labels[field]}</span>
-    <strong>
-      <Text field={field} id={id} />
-    </strong>
-    <RemoveFilter label={labels[field]} onRemove={() => narrow({ [field]: undefined })} />
+    <span>{label}</span>
+    <strong>{children}</strong>
+    <RemoveFilter label={label} onRemove={onRemove} />
   </div>
+)
+
+const RecordChip = ({ field, id, narrow }: ChipProps) => (
+  <SetChip label={labels[field]} id={id} onRemove={() => narrow({ [field]: undefined })}>
+    <Text field={field} id={id} />
+  </SetChip>
 )
 
 interface Props {

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
-import { atConsole, consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+import { atConsole, consoleLayer, looks, type Person, withPerson } from "../browser/Browser.ts"
 
 const minutes = 5 * 60_000
 
@@ -134,6 +134,71 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
             .getByRole("link", { name: /^Ada …/ })
             .first()
             .waitFor()
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "suggests records as one types, and narrows the feed by the one that is chosen or the only one",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const [marie, pierre] = yield* Effect.all([
+          issue({}, { customer_name: "Marie Curie" }),
+          issue({}, { customer_name: "Pierre Curie" })
+        ])
+        const nameOf = (name: string, { license_key }: typeof marie) => `${name} …${license_key.slice(-4)} · active`
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          await person.opens("/activity", "Activity")
+          await person.fill(/^License$/, "Curie")
+          const options = page.locator("datalist > option[value*=Curie]")
+          await options.nth(1).waitFor({ state: "attached" })
+          const offered = await Promise.all([0, 1].map((nth) => options.nth(nth).getAttribute("value")))
+          assert.sameMembers(offered, [nameOf("Marie Curie", marie), nameOf("Pierre Curie", pierre)])
+          await person.press("Enter")
+          await person.sees("Choose one license")
+          assert.notInclude(page.url(), "license_id")
+          // A browser types the suggestion that is chosen.
+          await person.fill(/^License$/, nameOf("Marie Curie", marie))
+          await page.locator(".chip.set", { hasText: "Marie Curie" }).waitFor()
+          assert.include(page.url(), `license_id=${marie.id}`)
+          await person.click("Remove the filter License")
+          await person.fill(/^License$/, "Pierre")
+          await person.press("Enter")
+          await page.locator(".chip.set", { hasText: "Pierre Curie" }).waitFor()
+          assert.include(page.url(), `license_id=${pierre.id}`)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "names what a link narrows it by, as far as that has a name",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const license = yield* issue({}, { customer_name: "Lise Meitner" })
+        const params = { id: license.product_id }
+        yield* client.features.create({ params, payload: { name: "Exports as PDF", code: "exports" } })
+        yield* license.runtime.activate({ payload: { fingerprint: "m-1", hostname: "laptop-of-lise" } })
+        const [device] = (yield* client.devices.list({ params: { id: license.id }, query: {} })).items
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          const chip = (text: RegExp) => page.locator(".chip.set", { hasText: text }).waitFor()
+          await person.opens(`/activity?device_id=${device!.id}&feature_code=exports&request_id=req_1`, "Activity")
+          await chip(/^Device\s*laptop-of-lise$/)
+          await chip(/^Feature\s*Exports as PDF$/)
+          await chip(/^Request\s*req_1$/)
+          await person.inLooks(looks, async () => assert.deepStrictEqual(await person.violations(), []))
+          await person.click("Remove the filter Request")
+          await person.click("Remove the filter Feature")
+          await person.sees("Device activated")
+          assert.match(page.url(), /activity\?device_id=\w+$/)
+          await person.opens(`/activity?feed=events&resource_id=${license.id}`, "Activity")
+          await chip(/^License\s*Lise Meitner …\w{4}$/)
+          await person.opens("/activity?feed=events&resource_id=lic_unknown", "Activity")
+          await chip(/^Record\s*lic_unknown$/)
         })
       }),
     minutes
