@@ -13,9 +13,12 @@ const groups = [...new Set(eventTypes.map(nounOf))].map((noun) => ({
   types: eventTypes.filter((type) => nounOf(type) === noun)
 }))
 
+/** As the names of their events say it. */
+const nouns: Readonly<Record<string, string>> = { lease: "Floating seat", portal: "Customer’s page" }
+
 /** What a webhook gets, in words: one type of events, or all of a noun. */
 export const nameOfType = (type: string): string =>
-  type.endsWith(".*") ? `${sentenceOf(nounOf(type))}: all` : nameOfEvent(type)
+  type.endsWith(".*") ? `${nouns[nounOf(type)] ?? sentenceOf(nounOf(type))}: all` : nameOfEvent(type)
 
 /** Shows the code on hover. */
 export const TypeName = ({ of }: { readonly of: string }) => <span title={of}>{nameOfType(of)}</span>

@@ -87,6 +87,56 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
     minutes
   )
 
+  for (const [how, said] of [
+    ["is deleted", "The API token is unknown or revoked: use another one."],
+    ["has expired", "The API key has expired: use another one."]
+  ] as const)
+    it.effect(
+      `ends in both tabs with the reason once its API key ${how}, and goes on in both with another one`,
+      ({ skip }) =>
+        Effect.gen(function* () {
+          const { adminToken, advance, client } = yield* TestServer
+          const expires_at = Date.now() + 3_600_000
+          const { api_key, token } = yield* client["api-keys"].create({
+            payload: { name: how, scopes: ["admin"], expires_at }
+          })
+          const end = how === "has expired" ? advance(3_600) : client["api-keys"].delete({ params: { id: api_key.id } })
+          yield* atConsole(
+            skip,
+            async (person) => {
+              const { page } = person
+              const other = await page.context().newPage()
+              const tabs = [page, other]
+              await other.goto(`${person.home}/customers`)
+              await other.getByRole("heading", { name: "Customers", level: 1 }).waitFor()
+              await person.isLoaded()
+              await Effect.runPromise(end)
+              await person.click("Licenses", "link")
+              for (const tab of tabs) await tab.getByRole("alert").getByText(`You are signed out. ${said}`).waitFor()
+              const asked: Array<string> = []
+              for (const tab of tabs) tab.on("request", (request) => asked.push(request.url()))
+              await other.getByLabel(/^Stay signed in/).check()
+              await other.getByLabel("API token").fill(adminToken)
+              // Neither tab tries again by itself, nor leaves its address.
+              assert.deepStrictEqual(asked, [])
+              assert.deepStrictEqual(
+                tabs.map((tab) => tab.url()),
+                [`${person.home}/licenses`, `${person.home}/customers`]
+              )
+              if (how === "has expired") await Effect.runPromise(advance(-3_600))
+              await other.keyboard.press("Enter")
+              await other.getByRole("heading", { name: "Customers", level: 1 }).waitFor()
+              await person.seesHeading("Licenses")
+              await other.close()
+              // The browser itself reports the refused requests.
+              person.problems.length = 0
+            },
+            { token }
+          )
+        }),
+      minutes
+    )
+
   it.effect(
     "leads back from an address where nothing is, and prints a license without menus and buttons",
     ({ skip }) =>

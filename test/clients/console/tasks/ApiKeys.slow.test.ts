@@ -1,4 +1,4 @@
-/** API keys at the console: what they may do, for which products, and until when. */
+/** API keys at the console: what they may do, for which products, and until when; and the events that a webhook gets. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../../support/http/TestServer.ts"
@@ -70,6 +70,46 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           assert.include(await rowOf(person, "Soon").textContent(), "Expires soon")
           assert.notInclude(await rowOf(person, "Later").textContent(), "expires soon")
         })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "the events of a webhook are found and chosen by their names",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        yield* withPerson(skip, async (person) => {
+          const shown = person.page.locator("dialog .inset label")
+          const chosen = person.page.locator("dialog .picks [role=status]")
+          await person.opens("/webhooks", "Webhooks")
+          await person.click("New webhook")
+          await person.fill("Name", "Billing")
+          await person.fill("Address", "https://example.com/billing")
+          assert.strictEqual(await chosen.textContent(), "All events")
+          await person.fill("Search events", "grace period")
+          assert.deepStrictEqual(await shown.allTextContents(), ["License grace period started"])
+          await shown.getByTitle("license.grace_period_started").waitFor()
+          await person.check("License grace period started")
+          // Enter in the search does not send the form.
+          await person.fill("Search events", "Floating seat")
+          await person.press("Enter")
+          await person.check("Floating seat: all")
+          assert.isTrue(await person.page.getByLabel("Floating seat checked out").isDisabled())
+          await person.fill("Search events", "no such event")
+          assert.strictEqual(await shown.count(), 0)
+          assert.strictEqual(await chosen.textContent(), "License grace period started, Floating seat: all")
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.click("Create webhook")
+          await person.page.locator(".secret").waitFor()
+          await person.click("Close")
+          await person.click("Leave")
+          await person.isDone()
+          await person.click("Billing", "link")
+          await person.sees("License grace period started")
+        })
+        const [webhook] = (yield* client.webhooks.list({ query: {} })).items
+        assert.deepStrictEqual(webhook?.event_types, ["license.grace_period_started", "lease.*"])
       }),
     minutes
   )
