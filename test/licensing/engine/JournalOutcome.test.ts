@@ -6,10 +6,11 @@ import { TestClock } from "effect/testing"
 import { resetUsage } from "../../../src/licensing/changes/UsageReset.ts"
 import { JournalRetention } from "../../../src/licensing/engine/JournalRetention.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
+import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { Postgres } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database } from "../../support/database/Database.ts"
 import { makeNode } from "../../support/database/LicenseNodes.ts"
-import { makeLicense } from "../../support/database/StoredLicenses.ts"
+import { makeLicense, requestOf } from "../../support/database/StoredLicenses.ts"
 import { hardware } from "../../support/rules/Licenses.ts"
 
 type Write = (commit: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<void, SqlError.SqlError>
@@ -99,6 +100,49 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
       assert.deepStrictEqual(yield* sql`SELECT id FROM journals`, [])
       yield* actors.ask(license.license, resetUsage, topUp)
       assert.strictEqual((yield* stateOf(license.license)).max, 20)
+    })
+  )
+})
+
+layer(Database.layer, { timeout: 60_000 })("a group in which a consumption is counted already", (it) => {
+  // As after a failover that restores the revision, but not what the node has read.
+  it.effect("commits the others, and answers the repeated one without counting it again", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const other = yield* makeNode
+      const quota = { max_consumptions: 10 }
+      const licenses = [yield* makeLicense(quota), yield* makeLicense(quota)] as const
+      for (const license of licenses) yield* other.ask(license.license, activate, requestOf(license, "m"))
+      const consumption = (license: (typeof licenses)[number]) =>
+        [
+          license.license,
+          consume,
+          { ...requestOf(license, "m"), feature_code: "export", event_id: "once", amount: 3 }
+        ] as const
+      const [repeated] = licenses
+      const { actors, groups } = yield* makeNodeWriting((commit) =>
+        Effect.gen(function* () {
+          const [before] = yield* sql<{ readonly revision: number }>`
+            SELECT revision FROM licenses WHERE id = ${repeated.license}`
+          yield* Effect.orDie(other.ask(...consumption(repeated)))
+          yield* sql`UPDATE licenses SET revision = ${before!.revision} WHERE id = ${repeated.license}`
+          yield* commit
+        })
+      )
+      const answers = yield* Effect.forEach(licenses, (license) => actors.ask(...consumption(license)), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(
+        answers.map(({ features }) => features.map(({ consumed }) => consumed)),
+        [[3], [3]]
+      )
+      const counted = yield* sql`SELECT license_id, amount FROM usage_ledger ORDER BY license_id`
+      assert.deepStrictEqual(
+        counted,
+        licenses.map(({ license }) => ({ license_id: license, amount: 3 }))
+      )
+      // Both, then the one that is not repeated: the answer of the other one writes nothing.
+      assert.strictEqual(groups(), 2)
     })
   )
 })
