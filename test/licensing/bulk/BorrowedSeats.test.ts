@@ -1,18 +1,9 @@
 /** Bulk jobs that reset devices of licenses with borrowed seats. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import { EventLog } from "../../../src/ledger/events/EventLog.ts"
-import { BulkWorker } from "../../../src/licensing/bulk/BulkWorker.ts"
-import { Journal } from "../../../src/licensing/engine/Journal.ts"
-import { LicenseLookups } from "../../../src/licensing/lookups/LicenseLookups.ts"
-import { LicenseStore } from "../../../src/licensing/lookups/LicenseStore.ts"
+import { Effect, Layer } from "effect"
+import { makeBulkWorker } from "../../support/database/BulkWorkers.ts"
 import { Database } from "../../support/database/Database.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
-
-const layerWorker = BulkWorker.layer.pipe(
-  Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
-  Layer.provide(EventLog.layer)
-)
 
 layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 60_000 })("A bulk job", (it) => {
   it.effect("that resets devices frees borrowed seats only if it says so", () =>
@@ -29,7 +20,7 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 60_0
       const { runtime } = yield* connect({ licenseKey: license_key })
       const until = license.created_at + 9 * 86_400_000
       yield* runtime.checkout({ payload: { fingerprint: "lost laptop", until } })
-      const worker = Context.get(yield* Layer.build(Layer.fresh(layerWorker)), BulkWorker)
+      const worker = yield* makeBulkWorker
       const reset = Effect.fnUntraced(function* (release_borrowed: boolean) {
         const { id } = yield* client.bulkJobs.create({
           payload: { action: "reset_devices", license_ids: [license.id], parameters: { release_borrowed } }

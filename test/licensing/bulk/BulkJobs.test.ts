@@ -1,14 +1,10 @@
 /** Changes of many licenses at once: what they change, refuse and leave, exactly once, with several workers and jobs. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { EventLog } from "../../../src/ledger/events/EventLog.ts"
 import type { BulkJob, BulkJobCreate } from "../../../src/licensing/bulk/BulkJob.ts"
-import { BulkWorker } from "../../../src/licensing/bulk/BulkWorker.ts"
-import { Journal } from "../../../src/licensing/engine/Journal.ts"
-import { LicenseLookups } from "../../../src/licensing/lookups/LicenseLookups.ts"
-import { LicenseStore } from "../../../src/licensing/lookups/LicenseStore.ts"
-import { Database } from "../../support/database/Database.ts"
+import { makeBulkWorker } from "../../support/database/BulkWorkers.ts"
+import { Database, holdLock, untilBlocked } from "../../support/database/Database.ts"
 import { at } from "../../support/database/Exports.ts"
 import { type Answer, assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { code, makeLicense, makeProduct, tokenFor } from "../../support/http/ProductTokens.ts"
@@ -18,20 +14,7 @@ type Request = typeof BulkJobCreate.Type
 
 const path = "/api/v1/bulk-jobs"
 
-/** The worker of a new node. */
-const makeWorker = Effect.map(
-  Layer.build(
-    Layer.fresh(
-      BulkWorker.layer.pipe(
-        Layer.provide([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
-        Layer.provide(EventLog.layer)
-      )
-    )
-  ),
-  (context) => Context.get(context, BulkWorker)
-)
-
-const runPass = Effect.flatMap(makeWorker, ({ pass }) => Effect.orDie(pass))
+const runPass = Effect.flatMap(makeBulkWorker, ({ pass }) => Effect.orDie(pass))
 
 const create = (payload: Request) => Effect.flatMap(TestServer, ({ client }) => client.bulkJobs.create({ payload }))
 const jobOf = ({ id }: { readonly id: string }) =>
@@ -220,6 +203,23 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 120_
         listed.data.map(({ id }) => id),
         [all.id, named.id]
       )
+    })
+  )
+
+  it.effect("decides again on licenses that were changed while it decided, with the licenses locked", () =>
+    Effect.gen(function* () {
+      const licenses = yield* licensesOf(yield* makeProduct, 3)
+      const job = yield* create({ action: "suspend", license_ids: licenses.map(toId) })
+      const { release } = yield* holdLock(
+        (sql) => sql`UPDATE licenses SET revision = revision + 1, max_activations = 9 WHERE id = ${licenses[1]!.id}`
+      )
+      const passing = yield* Effect.forkChild(runPass, { startImmediately: true })
+      yield* untilBlocked
+      yield* release
+      yield* Fiber.join(passing)
+      assert.deepInclude(yield* jobOf(job), { ...counts, changed: 3, status: "completed" })
+      assert.lengthOf(yield* eventsOf(job), 3)
+      assert.deepInclude(yield* get(licenses[1]!.id), { status: "suspended", max_activations: 9 })
     })
   )
 
