@@ -68,6 +68,7 @@ describe("a new license", () => {
       updated_at: noon
     })
     assert.deepStrictEqual(created().license.metadata, {})
+    assert.isTrue(created().accepted)
     assert.deepStrictEqual(made.event, {
       event_type: "license.created",
       resource_type: "license",

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { changePolicy, type PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import type { PolicyRecord, TargetPolicy } from "../../../src/licensing/model/LicenseRecords.ts"
 import { heartbeatDueAt } from "../../../src/vendor/policies/Policy.ts"
-import { allowed } from "../../support/rules/LicenseRules.ts"
+import { allowed, refusedWith } from "../../support/rules/LicenseRules.ts"
 import { assignmentOf, coming, day, noon, type Rows, type RowsInput, rowsOf } from "../../support/rules/Licenses.ts"
 
 const policyWith = (policy: Partial<PolicyRecord>) => rowsOf({ policy: { id: "pol_2", ...policy } }).policy
@@ -110,5 +110,53 @@ describe("a move that begins or revives", () => {
     const { after } = allowed(rows, changePolicy, toPro)
     assert.strictEqual(after.license.maintenance_expires_at, noon + 30 * day)
     assert.containsAllKeys(changesIn(after), ["maintenance_expires_at", "license_type", "expires_at"])
+  })
+})
+
+describe("a move that begins a term", () => {
+  const waiting = { duration_days: 365, duration_starts: "first_activation" } as const
+  const pending = { license: { expires_at: undefined, term_days: 365 }, policy: waiting }
+  const given = { ...toPro, expires_at: noon + 9 * day }
+
+  it("begins the days of a feature once: the new policy's, and none of a feature that goes", () => {
+    const assignments = ["both", "gone"].map((code) => assignmentOf(code, { from_policy: true, expires_after_days: 7 }))
+    const rows = movable(targetOf(waiting, [coming("both", { expires_after_days: 3 })]), { ...pending, assignments })
+    const { changes } = allowed(rows, changePolicy, given)
+    assert.deepStrictEqual(
+      changes.assignments?.map(({ expires_at, feature_code }) => [feature_code, expires_at]),
+      [["both", noon + 3 * day]]
+    )
+    assert.deepStrictEqual(changes.removedAssignments, ["feat_gone"])
+  })
+
+  it("begins the periods of its features with it", () => {
+    const meter = coming("meter", { max_consumptions: 5, reset_period: "day" })
+    const { after } = allowed(movable(targetOf(waiting, [meter]), pending), changePolicy, given)
+    assert.deepInclude(after.assignments[0], { period_anchor: noon, resets_at: noon + day })
+  })
+
+  it("ends days that an earlier version left beside the same end", () => {
+    const rows = movable(targetOf(), { license: { term_days: 30 } })
+    const { after } = allowed(rows, changePolicy, { policy_id: "pol_1", expires_at: noon + 30 * day })
+    assert.deepInclude(after.license, { term_days: undefined, expires_at: noon + 30 * day })
+  })
+})
+
+describe("a move of an expired license", () => {
+  const expired = { status: "expired", expires_at: noon - 3 * day } as const
+  const promisedAfter = (target: Partial<PolicyRecord>, license: RowsInput["license"] = {}) =>
+    allowed(movable(targetOf(target), { license: { ...expired, ...license } }), changePolicy, toPro).after.license
+      .not_due_before
+
+  it("gives whole intervals only if the new policy serves it, and keeps a later promise", () => {
+    const graced = { grace_period_days: 9 }
+    assert.isUndefined(promisedAfter({ grace_period_days: 1 }))
+    assert.strictEqual(promisedAfter(graced), heartbeatDueAt(policyWith(graced), noon))
+    assert.strictEqual(promisedAfter(graced, { not_due_before: noon + 90 * day }), noon + 90 * day)
+  })
+
+  it("is refused by name to a policy that is unknown", () => {
+    const { refused } = refusedWith("NOT_FOUND", rowsOf(), changePolicy, { policy_id: "pol_none" })
+    assert.deepStrictEqual([refused.detail, refused.message.includes("policy")], ["policy_id", true])
   })
 })

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { reset } from "../../../src/licensing/changes/DeviceActions.ts"
 import type { LeaseRecord } from "../../../src/licensing/model/LicenseRecords.ts"
+import { validate } from "../../../src/licensing/rules/Activation.ts"
 import { checkin, checkout, heartbeat } from "../../../src/licensing/rules/Floating.ts"
 import { suspend } from "../../../src/licensing/rules/Lifecycle.ts"
 import { borrowedUntil, endUnborrowed } from "../../../src/licensing/rules/Seats.ts"
@@ -16,6 +17,7 @@ import {
   minute,
   noon,
   type RowsInput,
+  requestOf,
   rowsOf
 } from "../../support/rules/Licenses.ts"
 
@@ -75,6 +77,11 @@ describe("a lapsed lease that no sweep has ended yet", () => {
 
   it("takes its own seat again with a heartbeat, from its last instant on", () => {
     for (const now of [end, end + minute, end + day - 1]) assert.isTrue(beatAt(now).accepted, `${now - end}`)
+  })
+
+  it("makes its device active until its last instant", () => {
+    const validateAt = (now: number) => validate.decide(viewOf(one()), requestOf(machine), now).accepted
+    assert.deepStrictEqual([validateAt(end - 1), validateAt(end)], [true, false])
   })
 
   it("comes too late after 24 hours", () => {

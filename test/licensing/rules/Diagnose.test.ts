@@ -124,7 +124,7 @@ describe("the checks of a diagnosis", () => {
 
   it.each([
     ["validate", {}, [], [], "device_active"],
-    ["check", {}, [], [], "device_active"],
+    ["check", { activate: true }, [], [], "device_active"],
     ["consume", {}, [], [], "device_active"],
     ["activate", {}, [], [], "activation_limit"],
     ["offline", {}, ["offline_allowed"], [], "device_active"],
@@ -155,7 +155,7 @@ describe("the checks of a diagnosis", () => {
     assert.deepStrictEqual(namesOf({}, { operation: "checkout" }), checkout)
     const until = [...checkout, "borrowing_allowed", "borrowed_time"]
     assert.deepStrictEqual(namesOf({}, { operation: "checkout", until: noon + day }), until)
-    assert.deepStrictEqual(namesOf({}, { operation: "activate" }), ["license_status", "license_start"])
+    assert.deepStrictEqual(namesOf({}, { operation: "activate", until: noon }), ["license_status", "license_start"])
   })
 
   it("fail each for its own reason", () => {
