@@ -1,13 +1,12 @@
 /** The devices of a license: the first ones, until one asks for all or a link leads to them. */
-import { useRouterState } from "@tanstack/react-router"
-import { useState } from "react"
 import type { Device } from "../../../licensing/model/Device.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { DeviceActions, ResetDevice } from "../devices/DeviceActions.tsx"
+import { useFew } from "../parts/Few.tsx"
 import { deviceName } from "../parts/LicenseName.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { lastOf, useAsk } from "../service/Hooks.ts"
+import { lastOf, useAsk, useAskEach } from "../service/Hooks.ts"
 
 interface Props {
   readonly license: License
@@ -15,28 +14,17 @@ interface Props {
 }
 
 /** So many rows have the class `few`. */
-const fewMax = 4
+const fewMax = 3
 
-export const Devices = ({ license: { id }, mayChange }: Props) => {
+export const Devices = ({ license, mayChange }: Props) => {
+  const { id } = license
   const { earlier, query, ...pages } = usePages()
   const devices = useAsk("listDevices", { params: { id }, query })
-  const isLinked = useRouterState({ select: ({ location }) => location.hash === "devices" })
-  const [chosen, setChosen] = useState<boolean>()
   const { items = [], next } = lastOf(devices) ?? {}
-  const isFew = !earlier && items.length > fewMax && !(chosen ?? isLinked)
+  const { isFew, toggle } = useFew("devices", earlier ? 0 : items.length, fewMax, next !== undefined)
+  const placeOf = usePlaces(license, earlier || next !== undefined ? undefined : items)
   return (
-    <Section
-      id="devices"
-      title="Devices"
-      actions={
-        !earlier &&
-        items.length > fewMax && (
-          <button type="button" className="quiet" onClick={() => setChosen(isFew)}>
-            {!isFew ? "Show fewer" : next === undefined ? `Show all ${items.length}` : "Show all"}
-          </button>
-        )
-      }
-    >
+    <Section id="devices" title="Devices" actions={toggle}>
       <Loaded of={devices}>
         {(page) => (
           <div className={isFew ? "loaded few" : "loaded"}>
@@ -56,7 +44,15 @@ export const Devices = ({ license: { id }, mayChange }: Props) => {
                     </>
                   )
                 },
-                { title: "Status", show: ({ status }) => <Status of={status} /> },
+                {
+                  title: "Status",
+                  show: (device) => (
+                    <>
+                      <Status of={device.status} />
+                      <small>{placeOf(device)}</small>
+                    </>
+                  )
+                },
                 { title: "Last seen", goes: "last", show: ({ last_seen_at }) => <Time at={last_seen_at} /> },
                 {
                   title: "First seen",
@@ -77,6 +73,26 @@ export const Devices = ({ license: { id }, mayChange }: Props) => {
       </Loaded>
     </Section>
   )
+}
+
+const leasesMax = 200
+
+/**
+ * What an active device takes: a slot of those for devices, a floating seat, or both. The API does not tell slots by device, but counts them: whether
+ * holders of seats have slots, too, is known if all devices were read, and all or none of the holders have one.
+ */
+const usePlaces = ({ active_device_count, id, limits }: License, all: ReadonlyArray<Device> | undefined) => {
+  const hasSeats = (limits.max_floating_users ?? 0) > 0
+  const [asked] = useAskEach("listLicenseLeases", hasSeats ? [{ params: { id }, query: { limit: leasesMax } }] : [])
+  const leases = asked && lastOf(asked)
+  const holders = new Set(leases?.items.map(({ device_id }) => device_id))
+  const active = all?.filter(({ status }) => status === "active").length
+  const haveBoth = active !== undefined && active === active_device_count
+  return ({ id, status }: Device): string => {
+    if (leases === undefined || status !== "active") return ""
+    if (holders.has(id)) return haveBoth ? "slot and seat" : "seat"
+    return leases.next === undefined ? "slot" : ""
+  }
 }
 
 const Actions = ({ device }: { readonly device: Device }) => {

@@ -6,12 +6,14 @@ import type { License } from "../../../licensing/model/License.ts"
 import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
 import type { Success } from "../../client/Client.ts"
 import { namesOf } from "../parts/FeatureNames.ts"
+import { useFew } from "../parts/Few.tsx"
 import { choice, choicesOf, type Field, type FieldsOf, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { sentenceOf } from "../parts/Format.ts"
 import { Section, Status, Table, Waiting } from "../parts/Show.tsx"
 import { causeOf, lastOf, run, useAsk } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import { groupsOf } from "./RefusalWords.ts"
 import { Refused } from "./Refused.tsx"
 
 type Question = Payload<"diagnoseLicense">
@@ -65,23 +67,30 @@ interface Props {
   readonly refused: ReadonlyArray<Activity> | undefined
 }
 
+/** So many reasons of the list have the class `few`. */
+const fewMax = 2
+
 export const Diagnosis = ({ license, mayChange, refused }: Props) => {
   const latest = refused?.[0]
+  const { isFew, toggle } = useFew("diagnosis", groupsOf(refused ?? []).length, fewMax)
   return (
     <Section
       id="diagnosis"
       title="Why does it not work?"
       actions={
         latest !== undefined && (
-          <Link to="/activity" search={{ license_id: license.id, result_class: "refused" }} className="button quiet">
-            All refusals
-          </Link>
+          <>
+            {toggle}
+            <Link to="/activity" search={{ license_id: license.id, result_class: "refused" }} className="button quiet">
+              All refusals
+            </Link>
+          </>
         )
       }
     >
       {refused?.length === 0 && <p className="quiet">No application was refused in the last 30 days.</p>}
       {refused !== undefined && refused.length > 0 && (
-        <Refused license={license} refused={refused} mayChange={mayChange} />
+        <Refused license={license} refused={refused} mayChange={mayChange} isFew={isFew} />
       )}
       {latest?.device_id === undefined ? (
         <Ask key={latest?.sequence} license={license} initial={questionOf(latest)} />

@@ -17,7 +17,6 @@ import { groupsOf, type RefusalGroup, wordsOfRefusal } from "./RefusalWords.ts"
 
 const daysBack = 30
 const readMax = 50
-const shownMax = 4
 
 interface LatelyProps {
   readonly id: string
@@ -40,17 +39,16 @@ interface Props {
   readonly license: License
   readonly refused: ReadonlyArray<Activity>
   readonly mayChange: boolean
+  readonly isFew: boolean
 }
 
-export const Refused = ({ license, mayChange, refused }: Props) => {
+export const Refused = ({ isFew, license, mayChange, refused }: Props) => {
   const { nameOf } = useFeatureNames(license.product_id)
   return (
-    <ul className="refusals">
-      {groupsOf(refused)
-        .slice(0, shownMax)
-        .map((group) => (
-          <Group key={group.key} group={group} license={license} mayChange={mayChange} nameOf={nameOf} />
-        ))}
+    <ul className={isFew ? "refusals few" : "refusals"}>
+      {groupsOf(refused).map((group) => (
+        <Group key={group.key} group={group} license={license} mayChange={mayChange} nameOf={nameOf} />
+      ))}
     </ul>
   )
 }
@@ -58,7 +56,7 @@ export const Refused = ({ license, mayChange, refused }: Props) => {
 const timesOf = (count: number) =>
   count === 1 ? "Once" : `${countOf(count)}${count === readMax ? " or more" : ""} times`
 
-interface GroupProps extends Omit<Props, "refused"> {
+interface GroupProps extends Omit<Props, "refused" | "isFew"> {
   readonly group: RefusalGroup
   readonly nameOf: NameOf
 }

@@ -1,6 +1,7 @@
 /** Who holds the floating seats of a license now. */
 import type { License } from "../../../licensing/model/License.ts"
 import { Meter } from "../look/Meter.tsx"
+import { useFew } from "../parts/Few.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
@@ -10,18 +11,21 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
   const { earlier, query, ...pages } = usePages()
   const seats = limits.max_floating_users ?? 0
   const leases = useAsk("listLicenseLeases", { params: { id }, query })
+  const { items = [], next } = lastOf(leases) ?? {}
+  const { isFew, toggle } = useFew("seats", earlier ? 0 : items.length, 0, next !== undefined)
   return (
-    <Section id="seats" title="Floating seats">
+    <Section id="seats" title="Floating seats" actions={toggle}>
       <Loaded of={leases}>
         {(page) => (
-          <>
-            {!earlier && page.next === undefined && (
-              <>
+          <div className={isFew ? "loaded few" : "loaded"}>
+            {!earlier && (
+              <div className="used-of">
                 <p>
+                  {page.next !== undefined && "More than "}
                   {countOf(page.items.length)} of {countOf(seats)} in use
                 </p>
                 <Meter used={page.items.length} of={seats} />
-              </>
+              </div>
             )}
             <Table
               caption="Floating seats in use"
@@ -40,8 +44,8 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
                 }
               ]}
             />
-            <Pagination page={page} earlier={earlier} {...pages} />
-          </>
+            {!isFew && <Pagination page={page} earlier={earlier} {...pages} />}
+          </div>
         )}
       </Loaded>
     </Section>

@@ -1,13 +1,15 @@
 /** Numbers, instants and names as a person reads them, in the reader's zone. */
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" })
 const instant = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" })
+const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" })
 const utc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", timeZone: "UTC" })
 const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" })
 const whole = new Intl.NumberFormat()
 
 export const dayOf = (millis: number) => day.format(millis)
 export const instantOf = (millis: number) => instant.format(millis)
-export const utcOf = (millis: number) => utc.format(millis)
+/** In the reader's zone, which is named, and in UTC. */
+export const zonedOf = (millis: number) => `${zoned.format(millis)} · ${utc.format(millis)}`
 export const utcDayOf = (millis: number) => utcDay.format(millis)
 export const countOf = (count: number) => whole.format(count)
 const acronyms = /\b(?:api|json|oidc)\b/g
@@ -25,7 +27,11 @@ export const capital = (words: string) => words.charAt(0).toUpperCase() + words.
 /** 0 is no limit in most limits of the contract. */
 export const limitOf = (limit: number) => (limit === 0 ? "no limit" : countOf(limit))
 
-export const daysOf = (days: number) => `${countOf(days)} ${days === 1 ? "day" : "days"}`
+const counted = (count: number, unit: string) => `${countOf(count)} ${unit}${count === 1 ? "" : "s"}`
+
+/** Whole years of 365 days, as a term has them, are told in years. */
+export const daysOf = (days: number) =>
+  days > 0 && days % 365 === 0 ? counted(days / 365, "year") : counted(days, "day")
 
 /** A duration in its largest whole unit. */
 export const minutesInWords = (minutes: number): string => {
@@ -35,8 +41,7 @@ export const minutesInWords = (minutes: number): string => {
       : minutes > 0 && minutes % 60 === 0
         ? [60, "hour"]
         : [1, "minute"]
-  const count = minutes / size
-  return `${countOf(count)} ${unit}${count === 1 ? "" : "s"}`
+  return counted(minutes / size, unit)
 }
 
 /** The reader's time zone, in which days begin and end. */

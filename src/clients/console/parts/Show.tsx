@@ -9,7 +9,7 @@ import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
 import { causeOf, refresh } from "../service/Hooks.ts"
 import { rememberRecord } from "../service/Recent.ts"
 import { Empty } from "./Empty.tsx"
-import { dayOf, instantOf, sentenceOf, utcOf } from "./Format.ts"
+import { dayOf, instantOf, sentenceOf, zonedOf } from "./Format.ts"
 import { Menu } from "./Menu.tsx"
 
 export const Status = ({ of }: { readonly of: string }) => <span className={`status ${of}`}>{sentenceOf(of)}</span>
@@ -43,7 +43,7 @@ export const Heading = (props: {
   )
 }
 
-/** An instant in the reader's zone, with UTC on hover. */
+/** An instant in the reader's zone, with its name and UTC on hover. */
 export const Time = ({
   at,
   none = "–",
@@ -56,7 +56,7 @@ export const Time = ({
   at === undefined ? (
     none
   ) : (
-    <time dateTime={new Date(at).toISOString()} title={utcOf(at)}>
+    <time dateTime={new Date(at).toISOString()} title={zonedOf(at)}>
       {only === "day" ? dayOf(at) : instantOf(at)}
     </time>
   )

@@ -4,37 +4,47 @@ import type { License } from "../../../licensing/model/License.ts"
 import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Empty } from "../parts/Empty.tsx"
+import { useFew } from "../parts/Few.tsx"
 import { type ChangeFieldsOf, type FieldsOf, flag, lastDay, number } from "../parts/Fields.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Menu } from "../parts/Menu.tsx"
 import { Loaded, Section } from "../parts/Show.tsx"
-import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import { listField } from "../tables/ListFields.tsx"
 import { allowance } from "./AllowanceFields.ts"
-import { Quota } from "./Quota.tsx"
+import { Quota, quotaOf } from "./Quota.tsx"
 
 interface Props {
   readonly license: License
   readonly mayChange: boolean
 }
 
+/** So many of the list have the class `few`. */
+const fewMax = 3
+
 export const Features = ({ license, mayChange }: Props) => {
   const may = useMay()
   const features = useAsk("listLicenseFeatures", { params: { id: license.id }, query: { limit: 200 } })
+  const { isFew, toggle } = useFew("features", lastOf(features)?.items.length ?? 0, fewMax)
   return (
     <Section
       id="features"
       title="Features and quotas"
-      actions={mayChange && may("product:read") && <Assign license={license} />}
+      actions={
+        <>
+          {toggle}
+          {mayChange && may("product:read") && <Assign license={license} />}
+        </>
+      }
     >
       <Loaded of={features}>
         {({ items }) =>
           items.length === 0 ? (
             <Empty icon="gauge" title="No feature comes from the policy or is assigned here." />
           ) : (
-            <ul className="quotas">
-              {items.map((feature) => (
+            <ul className={isFew ? "quotas few" : "quotas"}>
+              {nearestFirst(items).map((feature) => (
                 <Quota
                   key={feature.feature_id}
                   feature={feature}
@@ -47,6 +57,16 @@ export const Features = ({ license, mayChange }: Props) => {
       </Loaded>
     </Section>
   )
+}
+
+/** Those of which the least is left stand first, those without a quota last. */
+const nearestFirst = (features: ReadonlyArray<LicenseFeature>) =>
+  [...features].sort((one, other) => leftOf(one) - leftOf(other))
+
+/** A share of the quota; 2 for what has none. */
+const leftOf = (feature: LicenseFeature) => {
+  const quota = quotaOf(feature)
+  return quota === undefined || quota === 0 ? 2 : (feature.remaining ?? 0) / quota
 }
 
 type Assignment = Payload<"assignLicenseFeature">

@@ -36,7 +36,7 @@ export const Quota = ({ actions, feature }: Props & { readonly actions: ReactNod
 }
 
 /** The quota of the period, with what was carried over. */
-const quotaOf = ({ max_consumptions, rolled_over = 0 }: LicenseFeature): number | undefined =>
+export const quotaOf = ({ max_consumptions, rolled_over = 0 }: LicenseFeature): number | undefined =>
   max_consumptions === undefined ? undefined : max_consumptions + rolled_over
 
 const Used = ({ feature }: Props) => {

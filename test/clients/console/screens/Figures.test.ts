@@ -14,8 +14,21 @@ import {
 } from "../../../../src/clients/console/feeds/Feed.ts"
 import { ratesOf, samplesOf, stateOf } from "../../../../src/clients/console/operations/Metrics.ts"
 import { namesOf } from "../../../../src/clients/console/parts/FeatureNames.ts"
+import { daysOf } from "../../../../src/clients/console/parts/Format.ts"
 import { labelledOf, ticksOf } from "../../../../src/clients/console/reports/Scale.ts"
 import { largestOf, lastOf, peakOf, sumOf, tallyOf } from "../../../../src/clients/console/reports/Totals.ts"
+
+it("tells terms of whole years in years", () => {
+  assert.deepStrictEqual([0, 1, 30, 364, 365, 366, 730].map(daysOf), [
+    "0 days",
+    "1 day",
+    "30 days",
+    "364 days",
+    "1 year",
+    "366 days",
+    "2 years"
+  ])
+})
 
 describe("A chart", () => {
   it("has whole, evenly spaced ticks from zero to the largest value or above, and not too many", () => {

@@ -10,12 +10,12 @@ import { builtConsole } from "../browser/BuiltConsole.ts"
 
 const minutes = 5 * 60_000
 const activated = 7
-const few = 4
+const few = 3
 
 /** A license with three features, and as many devices as it allows: another one was refused. */
-const prepare = Effect.gen(function* () {
+const prepare = Effect.fnUntraced(function* (policy: Parameters<typeof issue>[0] = {}) {
   const { client } = yield* TestServer
-  const license = yield* issue({ max_activations: activated }, { customer_name: "Ada" })
+  const license = yield* issue({ max_activations: activated, ...policy }, { customer_name: "Ada" })
   const features = [
     ["exports", "Exports as PDF"],
     ["renders", "Renders"],
@@ -58,7 +58,7 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
     "shows the first devices, and all to who asks for them, comes for them or prints",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { id } = yield* prepare
+        const { id } = yield* prepare()
         yield* withPerson(skip, async (person) => {
           const { page } = person
           await person.opens(`/licenses/${id}`, "Ada")
@@ -87,10 +87,57 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
   )
 
   it.effect(
+    "of a busy license fits one screen up to its timeline, and tells who has a device slot and who a seat",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id, runtime } = yield* prepare({ max_floating_users: 3 })
+        for (const fingerprint of ["float-1", "float-2", "float-3"])
+          yield* runtime.checkout({ payload: { fingerprint } })
+        yield* Effect.flip(runtime.checkout({ payload: { fingerprint: "float-4" } }))
+        const use = { fingerprint: "machine-1", amount: 10 }
+        yield* runtime.consume({ payload: { ...use, feature_code: "renders", event_id: "1" } })
+        yield* Effect.flip(runtime.consume({ payload: { ...use, feature_code: "renders", event_id: "2" } }))
+        yield* (yield* Refusals).pass
+        const both = yield* issue({ max_activations: 2, max_floating_users: 1 }, { customer_name: "Both" })
+        yield* both.runtime.activate({ payload: { fingerprint: "machine-1" } })
+        yield* both.runtime.checkout({ payload: { fingerprint: "machine-1" } })
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          await person.opens(`/licenses/${both.id}`, "Both")
+          await person.sees("slot and seat")
+          await person.opens(`/licenses/${id}`, "Ada")
+          await person.isLoaded()
+          await page.setViewportSize({ width: 1440, height: 900 })
+          await person.sees("3 of 3 in use")
+          const bottomOf = async (part: string) => {
+            const { height, y } = (await page.getByRole("region", { name: part, exact: true }).boundingBox())!
+            return y + height
+          }
+          const parts = ["Why does it not work?", "Features and quotas", "Devices", "Floating seats", "About", "Limits"]
+          for (const part of parts) assert.isBelow(await bottomOf(part), 900, part)
+          const { height, y } = (await page.locator(".timeline > li").first().boundingBox())!
+          assert.isBelow(y + height, 900)
+          // The quota that is used up is among the first.
+          await page.locator(".quotas > li").first().getByText("Renders").waitFor()
+          assert.strictEqual(await page.locator(".refusals > li").filter({ visible: true }).count(), 2)
+          await page.getByRole("region", { name: "Devices" }).getByRole("button", { name: "Show all 10" }).click()
+          const places = await page.locator("table[aria-label=Devices] td:nth-child(2) small").allInnerTexts()
+          assert.deepStrictEqual(places.sort(), [
+            ...Array.from({ length: 3 }, () => "seat"),
+            ...Array.from({ length: activated }, () => "slot")
+          ])
+          await page.getByRole("region", { name: "Floating seats" }).getByRole("button", { name: "Show all 3" }).click()
+          await page.getByRole("table", { name: "Floating seats in use" }).getByText("float-2").waitFor()
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "offers its features by name where it is asked why it does not work, and takes the code of any other",
     ({ skip }) =>
       Effect.gen(function* () {
-        const { id, runtime } = yield* prepare
+        const { id, runtime } = yield* prepare()
         const consumption = { fingerprint: "machine-1", feature_code: "renders", event_id: "1", amount: 11 }
         yield* withPerson(skip, async (person) => {
           const { page } = person

@@ -1,0 +1,24 @@
+/** The first of many, until one asks for all or a link leads to them. The rows beyond have no place on a screen; a print has them. */
+import { useRouterState } from "@tanstack/react-router"
+import { type ReactNode, useState } from "react"
+import { countOf } from "./Format.ts"
+
+interface Few {
+  readonly isFew: boolean
+  /** Shows all, or fewer again; nothing if there are no more. */
+  readonly toggle: ReactNode
+}
+
+/** `hasNext`: there are more than the `count` that were read. */
+export const useFew = (part: string, count: number, fewMax: number, hasNext = false): Few => {
+  const isLinked = useRouterState({ select: ({ location }) => location.hash === part })
+  const [chosen, setChosen] = useState<boolean>()
+  const isMany = count > fewMax
+  const isFew = isMany && !(chosen ?? isLinked)
+  const toggle = isMany && (
+    <button type="button" className="quiet" onClick={() => setChosen(isFew)}>
+      {!isFew ? "Show fewer" : hasNext ? "Show all" : `Show all ${countOf(count)}`}
+    </button>
+  )
+  return { isFew, toggle }
+}
