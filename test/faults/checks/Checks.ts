@@ -134,8 +134,11 @@ const leases = (calls: ReadonlyArray<Call>, rows: Rows): ReadonlyArray<string> =
 
 /** No caller receives a lower entitlement_version than one that was received before it asked. */
 const versions = (calls: ReadonlyArray<Call>): ReadonlyArray<string> => {
-  const told = calls.flatMap(({ attempts, license }) =>
-    attempts.filter(({ version }) => version !== undefined).map((attempt) => ({ ...attempt, license }))
+  const told = calls.flatMap(({ attempts, key, license }) =>
+    attempts
+      // The repeat of a change may be answered with the stored answer of the first attempt.
+      .filter(({ version }, index) => version !== undefined && (key === undefined || index === 0))
+      .map((attempt) => ({ ...attempt, license }))
   )
   return [...Map.groupBy(told, ({ license }) => license)].flatMap(([license, answers]) => {
     const received = answers.toSorted((a, b) => (a.answeredAt ?? 0) - (b.answeredAt ?? 0))
