@@ -1,7 +1,8 @@
-/** Whether a node notices that others change its licenses: only then it hands commands over to their owners. */
-import { assert, layer } from "@effect/vitest"
+/** What a node keeps of licenses in memory, and whether it notices that others change them: only then it hands commands over to their owners. */
+import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { ActorTable } from "../../../src/licensing/engine/ActorTable.ts"
 import { activate, validate } from "../../../src/licensing/rules/Activation.ts"
 import { Database } from "../../support/database/Database.ts"
 import { makeNode } from "../../support/database/LicenseNodes.ts"
@@ -34,4 +35,35 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("A license
         assert.strictEqual(other.changedElsewhereAt(license.license), Number.NEGATIVE_INFINITY)
       })
   )
+})
+
+describe("Licenses in memory", () => {
+  const tableOf = (count: number) => {
+    const table = new ActorTable()
+    for (let usedAt = 0; usedAt < count; usedAt++) table.of(`lic_${usedAt}`).usedAt = usedAt
+    return table
+  }
+  const isKept = (table: ActorTable, usedAt: number) => table.find(`lic_${usedAt}`) !== undefined
+
+  it("are dropped after five minutes without use, unless they are working", () => {
+    const table = tableOf(3)
+    table.of("lic_1").running = true
+    table.evictIdle(300_001)
+    assert.deepStrictEqual(
+      [0, 1, 2].map((usedAt) => isKept(table, usedAt)),
+      [false, true, true]
+    )
+    table.evictIdle(600_000)
+    assert.deepStrictEqual(
+      [0, 1, 2].map((usedAt) => isKept(table, usedAt)),
+      [false, true, false]
+    )
+  })
+
+  it("are at most 20,000: the least recently used others are dropped", () => {
+    const table = tableOf(20_003)
+    table.evictIdle(20_003)
+    const kept = Array.from({ length: 20_003 }, (_, usedAt) => usedAt).filter((usedAt) => isKept(table, usedAt))
+    assert.deepStrictEqual([kept.length, kept[0]], [20_000, 3])
+  })
 })
