@@ -2,7 +2,7 @@
 import { useState } from "react"
 import { eventTypes } from "../../../ledger/events/EventType.ts"
 import type { ControlProps, Field } from "../parts/Fields.tsx"
-import { nameOfEvent, sentenceOf } from "../parts/Format.ts"
+import { nameOfEvent, wordsOf } from "../parts/Format.ts"
 
 const nounOf = (type: string) => type.slice(0, type.indexOf("."))
 
@@ -14,11 +14,11 @@ const groups = [...new Set(eventTypes.map(nounOf))].map((noun) => ({
 }))
 
 /** As the names of their events say it. */
-const nouns: Readonly<Record<string, string>> = { lease: "Floating seat", portal: "Customer’s page" }
+const nouns: Readonly<Record<string, string>> = { lease: "floating seat", portal: "customer’s page" }
 
 /** What a webhook gets, in words: one type of events, or all of a noun. */
 export const nameOfType = (type: string): string =>
-  type.endsWith(".*") ? `${nouns[nounOf(type)] ?? sentenceOf(nounOf(type))}: all` : nameOfEvent(type)
+  type.endsWith(".*") ? `All ${nouns[nounOf(type)] ?? wordsOf(nounOf(type))} events` : nameOfEvent(type)
 
 /** Shows the code on hover. */
 export const TypeName = ({ of }: { readonly of: string }) => <span title={of}>{nameOfType(of)}</span>
@@ -51,6 +51,7 @@ const EventTypes = ({ state, texts }: ControlProps) => {
         onChange={({ currentTarget }) => toggle(type, currentTarget.checked)}
       />
       <TypeName of={type} />
+      {type.endsWith(".*") && <code>{type}</code>}
     </label>
   )
   return (

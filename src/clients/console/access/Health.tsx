@@ -2,7 +2,6 @@
 import type { ReactNode } from "react"
 import type { WebhookEndpoint } from "../../../ledger/webhooks/Webhook.ts"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
-import { wordsOf } from "../parts/Format.ts"
 import { Status } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 
@@ -38,19 +37,6 @@ export const State = ({ health, of }: StateProps) => (
     {health?.disabled_reason !== undefined && <small>by the service</small>}
   </>
 )
-
-const reasons: Readonly<Record<string, string>> = {
-  timeout: "It did not answer in time",
-  connection_failed: "It could not be reached",
-  tls_failed: "Its certificate was not accepted",
-  address_refused: "Its address is not allowed"
-}
-
-export const reasonOf = (reason: string | undefined): string => {
-  if (reason === undefined) return "none"
-  const status = /^status_(\d+)$/.exec(reason)?.[1]
-  return status === undefined ? (reasons[reason] ?? wordsOf(reason)) : `It responded with the status ${status}`
-}
 
 interface HealthProps {
   readonly children: (healthOf: HealthOf) => ReactNode

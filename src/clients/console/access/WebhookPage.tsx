@@ -7,7 +7,8 @@ import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { TypeName } from "./EventChoice.tsx"
-import { rateOf, reasonOf, State, stateOf, WithHealth } from "./Health.tsx"
+import { reasonOf } from "./FailureWords.ts"
+import { rateOf, State, stateOf, WithHealth } from "./Health.tsx"
 import { EditWebhook, WebhookActions } from "./WebhookActions.tsx"
 
 const route = getRouteApi("/webhooks/$id")

@@ -4,7 +4,8 @@ import { useCallback } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { nameOfActivity } from "../licenses/ActionWords.ts"
-import { nameOfEvent, wordsOf } from "../parts/Format.ts"
+import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
+import { nameOfEvent } from "../parts/Format.ts"
 import { By, RecordName } from "../parts/Names.tsx"
 import { Heading, Status, Time } from "../parts/Show.tsx"
 import { run, useMay } from "../service/Hooks.ts"
@@ -82,7 +83,7 @@ const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
     show: ({ code, result_class }) => (
       <>
         <Status of={result_class} />
-        {code !== undefined && <small>{wordsOf(code.toLowerCase())}</small>}
+        {code !== undefined && <small>{wordsOfRefusal(code)}</small>}
       </>
     )
   },

@@ -4,6 +4,7 @@ import { AsyncResult } from "effect/reactivity"
 import { Fragment, type ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
+import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
 import { wordsOf } from "../parts/Format.ts"
 import { DeviceName, RecordName } from "../parts/Names.tsx"
 import { Facts, Time } from "../parts/Show.tsx"
@@ -46,7 +47,9 @@ export const ActivityDetails = ({ of }: { readonly of: Activity }) => {
             ? []
             : [["Device", <DeviceLink key="device" id={of.device_id} license={of.license_id} />] as const]),
           ...textFact("Feature", of.feature_code),
-          ...textFact("Refusal", of.code),
+          ...(of.code === undefined
+            ? []
+            : ([["Refusal", <Refusal key="refusal" code={of.code} />]] as ReadonlyArray<Fact>)),
           ...textFact("HTTP status", of.status_code?.toString()),
           ...textFact("Address", of.ip_address),
           ...textFact("Request", of.request_id),
@@ -57,6 +60,15 @@ export const ActivityDetails = ({ of }: { readonly of: Activity }) => {
     </>
   )
 }
+
+const Refusal = ({ code }: { readonly code: string }) => (
+  <>
+    {wordsOfRefusal(code)}
+    <small>
+      <code>{code}</code>
+    </small>
+  </>
+)
 
 interface DeviceLinkProps {
   readonly id: string

@@ -69,5 +69,5 @@ export const sentenceOfAction = ({ action, code, result_class }: Activity): stri
   if (result_class !== "refused") return done
   return code === undefined
     ? `${tried ?? done} refused`
-    : `${tried ?? done} refused: ${wordsOfRefusal(code).replace(/^The /, "the ").replace(/^All /, "all ")}`
+    : `${tried ?? done} refused: ${wordsOfRefusal(code).replace(/^(?:The|All|A|No) /, (word) => word.toLowerCase())}`
 }

@@ -1,10 +1,33 @@
-/** What a refused call means for the people who support customers. */
+/** What a refused call means for the people who support customers. Other codes say it themselves. */
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import { sentenceOf } from "../parts/Format.ts"
 
 type Code = NonNullable<Activity["code"]>
 
 const words: Partial<Record<Code, string>> = {
+  BAD_REQUEST: "The request could not be read",
+  INVALID_JSON: "The request’s body was not the JSON object that the operation expects",
+  INVALID_QUERY: "A parameter in the request’s address was wrong",
+  VALIDATION_ERROR: "A value in the request was not allowed",
+  PAYLOAD_TOO_LARGE: "The request’s body was too large",
+  UNSUPPORTED_MEDIA_TYPE: "The request’s body was not declared as JSON",
+  METHOD_NOT_ALLOWED: "The path does not accept this method",
+  NOT_FOUND: "What the request named does not exist",
+  RATE_LIMITED: "Too many requests came at once",
+  NOT_READY: "The service was not ready",
+  INTERNAL_ERROR: "The service failed",
+  IDEMPOTENCY_KEY_REQUIRED: "The renewal had no Idempotency-Key",
+  IDEMPOTENCY_KEY_REUSED: "The Idempotency-Key belongs to another request",
+  IDEMPOTENCY_IN_PROGRESS: "The same request was still running",
+  TOKEN_MISSING: "The request had no API token",
+  TOKEN_MALFORMED: "The API token was incomplete or mistyped",
+  TOKEN_INVALID: "The API token is unknown or was deleted",
+  TOKEN_EXPIRED: "The API token has expired",
+  TOKEN_INACTIVE: "The API key is switched off",
+  TOKEN_ADDRESS_BLOCKED: "The API key does not allow this network",
+  TOKEN_SCOPE_DENIED: "The API token may not do this",
+  LICENSE_KEY_MISSING: "The request had no license key",
+  LICENSE_KEY_INVALID: "No license has this key",
   LICENSE_SUSPENDED: "The license is suspended",
   LICENSE_EXPIRED: "The license has expired",
   LICENSE_REVOKED: "The license is revoked",
@@ -29,10 +52,17 @@ const words: Partial<Record<Code, string>> = {
   VERSION_UNKNOWN: "The version of the application is not in the product’s list",
   VERSION_NOT_ENTITLED: "The version was released after the license’s updates ended",
   LEASE_EXPIRED: "The floating seat was given to somebody else",
-  PRODUCT_MISMATCH: "The key belongs to another product"
+  PRODUCT_MISMATCH: "The key belongs to another product",
+  LICENSE_STATE_CONFLICT: "The license’s state does not allow the change",
+  DEVICE_STATE_CONFLICT: "The device’s state does not allow the change",
+  LEASE_NOT_FOUND: "No floating seat has this token",
+  SELF_DEACTIVATION_LIMIT_REACHED: "The customer has deactivated as many devices as allowed",
+  TRANSFER_LIMIT_REACHED: "The license was transferred as often as allowed",
+  LINKAGE_MISMATCH: "The records belong to different products",
+  CUSTOM_FIELD_TYPE_MISMATCH: "The value has another type than the custom field"
 }
 
-export const wordsOfRefusal = (code: Code): string => words[code] ?? sentenceOf(code.toLowerCase())
+export const wordsOfRefusal = (code: string): string => words[code as Code] ?? sentenceOf(code.toLowerCase())
 
 export interface RefusalGroup {
   readonly key: string

@@ -1,7 +1,8 @@
 /** The health of webhook deliveries by endpoint. */
 
 import type { WebhookEndpointHealth, WebhookHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
-import { reasonOf, stateOf } from "../access/Health.tsx"
+import { reasonOf } from "../access/FailureWords.ts"
+import { stateOf } from "../access/Health.tsx"
 import { countOf } from "../parts/Format.ts"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Facts, Status, Table, Time } from "../parts/Show.tsx"

@@ -2,7 +2,8 @@
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { OpsErrors } from "../../../insight/ops/Ops.ts"
-import { countOf, sentenceOf } from "../parts/Format.ts"
+import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
+import { countOf } from "../parts/Format.ts"
 import { Table, Time } from "../parts/Show.tsx"
 import { useMay } from "../service/Hooks.ts"
 import { DocsLink } from "./Docs.tsx"
@@ -63,7 +64,7 @@ const RequestLink = ({ id }: { readonly id: string }) => {
 
 const CodeName = ({ code }: { readonly code: string }) => (
   <DocsLink page="errors" part={code.toLowerCase().replaceAll("_", "-")}>
-    {sentenceOf(code.toLowerCase())}
+    {wordsOfRefusal(code)}
   </DocsLink>
 )
 

@@ -180,7 +180,7 @@ const tellsWholeNames = async (person: Person) => {
   const { page } = person
   await person.changesLook({ width: 1024 })
   await person.opens("/operations", "Operations")
-  await page.getByRole("rowheader", { name: "Activation limit reached" }).waitFor()
+  await page.getByRole("rowheader", { name: "All device slots are taken" }).waitFor()
   const cut =
     "[...document.querySelectorAll('.telling th')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
   assert.strictEqual(await page.evaluate(cut), 0)

@@ -94,11 +94,11 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           // Enter in the search does not send the form.
           await person.fill("Search events", "Floating seat")
           await person.press("Enter")
-          await person.check("Floating seat: all")
+          await person.check("All floating seat events")
           assert.isTrue(await person.page.getByLabel("Floating seat checked out").isDisabled())
           await person.fill("Search events", "no such event")
           assert.strictEqual(await shown.count(), 0)
-          assert.strictEqual(await chosen.textContent(), "License grace period started, Floating seat: all")
+          assert.strictEqual(await chosen.textContent(), "License grace period started, All floating seat events")
           assert.deepStrictEqual(await person.violations(), [])
           await person.click("Create webhook")
           await person.page.locator(".secret").waitFor()
