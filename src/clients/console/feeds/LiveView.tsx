@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import { countOf } from "../parts/Format.ts"
-import { Fault, Waiting } from "../parts/Show.tsx"
+import { Unread, Waiting } from "../parts/Show.tsx"
 import { changed, useNarrow } from "../tables/List.tsx"
 import type { Entry, Feed } from "./Feed.ts"
 import type { LiveFeed, Pause } from "./UseFeed.ts"
@@ -13,7 +13,7 @@ interface Props<A extends Entry> {
 }
 
 export const LiveView = <A extends Entry>({ children, live }: Props<A>) => {
-  const { busy, feed, pause, readEarlier, told } = live
+  const { busy, cause, feed, pause, readAgain, readEarlier } = live
   return (
     <>
       <div className="row spread live">
@@ -22,8 +22,8 @@ export const LiveView = <A extends Entry>({ children, live }: Props<A>) => {
         </p>
         <PauseButton live={live} />
       </div>
-      {told !== undefined && <Fault told={told} />}
-      {feed === undefined ? told === undefined && <Waiting /> : <Entries feed={feed}>{children}</Entries>}
+      {cause !== undefined && <Unread cause={cause} again={readAgain} />}
+      {feed === undefined ? cause === undefined && <Waiting /> : <Entries feed={feed}>{children}</Entries>}
       {feed?.next !== undefined && (
         <div className="row end">
           <button type="button" aria-disabled={busy} onClick={readEarlier}>

@@ -1,7 +1,6 @@
 /** A feed that loads new entries while its first page is shown. */
-import { Exit } from "effect"
+import { type Cause, Exit } from "effect"
 import { useEffect, useRef, useState, useSyncExternalStore } from "react"
-import { type Told, tell } from "../service/Failures.ts"
 import { useIsVisible, usePolling } from "../service/Polling.ts"
 import { type Entry, type Feed, type FeedPage, type Read, readNewer, readSome, withEarlier, withNewer } from "./Feed.ts"
 
@@ -21,12 +20,14 @@ export type Pause = "button" | "reading" | "hidden" | "past"
 
 export interface LiveFeed<A extends Entry> {
   readonly feed: Feed<A> | undefined
-  readonly told: Told | undefined
+  /** Why it could not be read last. */
+  readonly cause: Cause.Cause<unknown> | undefined
   readonly busy: boolean
   /** Why nothing new is read; absent while it is. */
   readonly pause: Pause | undefined
   readonly setPaused: (isPaused: boolean) => void
   readonly readEarlier: () => void
+  readonly readAgain: () => void
 }
 
 /** `key` names the feed with its filters; `start` is the number below which it begins. */
@@ -36,7 +37,7 @@ export const useFeed = <A extends Entry>(
   { isOpen, start }: { readonly start: number | undefined; readonly isOpen: boolean }
 ): LiveFeed<A> => {
   const [feed, setFeed] = useState<Feed<A>>()
-  const [told, setTold] = useState<Told>()
+  const [cause, setCause] = useState<Cause.Cause<unknown>>()
   const [isPaused, setPaused] = useState(false)
   const [busy, setBusy] = useState(false)
   const running = useRef<Promise<void>>(undefined)
@@ -46,7 +47,7 @@ export const useFeed = <A extends Entry>(
   const isAtTop = useIsAtTop()
   const read: Read<A> = (cursor) =>
     ask(cursor).then((exit) => {
-      setTold(Exit.isSuccess(exit) ? undefined : tell(exit.cause))
+      setCause(Exit.isSuccess(exit) ? undefined : exit.cause)
       return Exit.isSuccess(exit) ? exit.value : undefined
     })
   /** Only one read goes on at a time, and one of earlier filters shows nothing. */
@@ -94,9 +95,8 @@ export const useFeed = <A extends Entry>(
         : isVisible
           ? undefined
           : "hidden"
-  usePolling("3 seconds", pause === undefined, () => {
-    void (latest.current === undefined ? readTop() : readOn(latest.current))
-  })
+  const readAgain = () => void (latest.current === undefined ? readTop() : readOn(latest.current))
+  usePolling("3 seconds", pause === undefined, readAgain)
   const readDown = (): Promise<void> | undefined => {
     const feed = latest.current
     if (feed?.next === undefined) return undefined
@@ -114,5 +114,5 @@ export const useFeed = <A extends Entry>(
       .then(() => (of === shown.current ? readDown() : undefined))
       .finally(() => of === shown.current && setBusy(false))
   }
-  return { feed, told, busy, pause, setPaused, readEarlier }
+  return { feed, cause, busy, pause, setPaused, readEarlier, readAgain }
 }

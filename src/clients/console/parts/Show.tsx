@@ -85,11 +85,15 @@ export const Waiting = () => (
 )
 
 /** Why something could not be read, and a button that reads it again unless the service refused it for good. */
-export const Unread = ({ cause }: { readonly cause: Cause.Cause<unknown> }) => (
+export const Unread = (props: {
+  readonly cause: Cause.Cause<unknown>
+  /** Reads it, if not the cache of the session does. */
+  readonly again?: () => void
+}) => (
   <div className="row unread">
-    <Fault told={tell(cause)} />
-    {!isFinal(Cause.squash(cause)) && (
-      <button type="button" onClick={() => void refresh()}>
+    <Fault told={tell(props.cause)} />
+    {!isFinal(Cause.squash(props.cause)) && (
+      <button type="button" onClick={props.again ?? (() => void refresh())}>
         Try again
       </button>
     )}

@@ -122,7 +122,7 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
           await person.choose("Product", "Editor")
           await person.page.locator(`[title="${other.id}"]`).first().waitFor({ state: "detached" })
           await person.choose("Result", "Refused")
-          await person.sees("activation limit reached")
+          await person.sees("All device slots are taken")
           assert.strictEqual(await person.page.locator("tbody tr").count(), 1)
           assert.include(person.page.url(), "result_class=refused")
           await person.fill(/^License$/, other.id)
@@ -199,6 +199,30 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
           await chip(/^License\s*Lise Meitner …\w{4}$/)
           await person.opens("/activity?feed=events&resource_id=lic_unknown", "Activity")
           await chip(/^Record\s*lic_unknown$/)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "says that it cannot be read, and reads again on request, also where it does not read by itself",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        yield* addCustomer
+        const { items } = yield* client.activities.list({ query: { limit: 1 } })
+        yield* withPerson(skip, async (person) => {
+          const feed = /\/api\/v1\/activities\?/
+          await person.page.route(feed, (route) => route.abort())
+          await person.opens(`/activity?cursor=${items[0]!.sequence + 1}`, "Activity")
+          await person.page.getByRole("alert").getByText("The service cannot be reached").waitFor()
+          assert.deepStrictEqual(await person.violations(), [])
+          await person.page.unroute(feed)
+          await person.click("Try again")
+          await person.page.getByRole("button", { name: "Customer created" }).first().waitFor()
+          assert.strictEqual(await person.page.getByRole("button", { name: "Try again" }).count(), 0)
+          // The browser itself reports the refused request.
+          person.problems.length = 0
         })
       }),
     minutes
