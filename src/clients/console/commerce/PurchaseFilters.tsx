@@ -1,9 +1,10 @@
-/** The filters of lists of orders and subscriptions. Both are lists of one product: the address's, or else the first. */
+/** The filters of lists of orders and subscriptions. Both are lists of one product: the address's, or else the likely one. */
 import type { ReactNode } from "react"
-import { NoProduct } from "../parts/Empty.tsx"
+import { ChooseProduct, NoProduct } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Heading, Loaded } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
+import { likelyProduct } from "../service/Recent.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { RecordChips } from "../tables/RecordChip.tsx"
@@ -30,16 +31,25 @@ export const OfProduct = (props: {
   if (props.product !== undefined) return props.children(props.product)
   return (
     <Loaded of={products}>
-      {({ items: [first] }) =>
-        first === undefined ? (
+      {({ items }) => {
+        const likely = likelyProduct(items)
+        if (likely !== undefined) return props.children(likely.id)
+        return (
           <>
             <Heading title={props.title} />
-            <NoProduct hint={props.hint} />
+            {items.length === 0 ? (
+              <NoProduct hint={props.hint} />
+            ) : (
+              <>
+                <search className="row filters" aria-label="Filters">
+                  <ProductFilter value={undefined} needed />
+                </search>
+                <ChooseProduct hint="The list shows one product at a time." />
+              </>
+            )}
           </>
-        ) : (
-          props.children(first.id)
         )
-      }
+      }}
     </Loaded>
   )
 }

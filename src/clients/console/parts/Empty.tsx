@@ -17,6 +17,11 @@ export const Empty = (props: {
   </div>
 )
 
+/** Beside a choice of one, where there are several. */
+export const ChooseProduct = ({ hint }: { readonly hint: string }) => (
+  <Empty icon="product" title="Choose a product" hint={hint} />
+)
+
 /** Of records that belong to a product. */
 export const NoProduct = ({ hint }: { readonly hint: string }) => (
   <Empty icon="product" title="No product yet" hint={hint}>

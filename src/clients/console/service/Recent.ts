@@ -8,6 +8,16 @@ export interface Recent {
   readonly title: string
 }
 
+/** The product that the reader chose last: what is about one product begins with it. */
+const lastProduct = Atom.keepAlive(Atom.make<string | undefined>(undefined))
+
+export const rememberProduct = (id: string | undefined): void => currentSession().registry.set(lastProduct, id)
+
+/** The one that was chosen last, or the only one; with several, none is better than the first by code. */
+export const likelyProduct = <A extends { readonly id: string }>(products: ReadonlyArray<A>): A | undefined =>
+  products.find(({ id }) => id === currentSession().registry.get(lastProduct)) ??
+  (products.length === 1 ? products[0] : undefined)
+
 const keptMax = 6
 
 export const recent = Atom.keepAlive(Atom.make<ReadonlyArray<Recent>>([]))

@@ -165,7 +165,7 @@ export const Filter = (props: {
         value={props.value ?? ""}
         onChange={({ currentTarget: { value } }) => props.onChange(value === "" ? undefined : value)}
       >
-        {!props.needed && <option value="">{none}</option>}
+        {(!props.needed || props.value === undefined) && <option value="">{props.needed ? "Choose" : none}</option>}
         {props.choices.map((choice) => (
           <option key={choice.id} value={choice.id}>
             {nameOf(choice)}

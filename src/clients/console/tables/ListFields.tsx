@@ -4,6 +4,7 @@ import type { ReactNode } from "react"
 import { type Choice, choice, type Field } from "../parts/Fields.tsx"
 import { Unread, Waiting } from "../parts/Show.tsx"
 import { causeOf, lastOf, useAsk } from "../service/Hooks.ts"
+import { rememberProduct } from "../service/Recent.ts"
 import { Filter, useNarrow } from "./List.tsx"
 
 interface Records {
@@ -73,7 +74,10 @@ export const ProductFilter = (props: {
         choices={isOffered || last === undefined ? choices : [...choices, { id: value, name: value }]}
         {...(needed && { needed })}
         records
-        onChange={(product_id) => narrow({ product_id, ...cleared })}
+        onChange={(product_id) => {
+          if (needed) rememberProduct(product_id)
+          narrow({ product_id, ...cleared })
+        }}
       />
       {last === undefined && cause !== undefined && <small className="failed">The products could not be read.</small>}
       {last?.next !== undefined && <small>Only the first {choices.length} are offered here.</small>}

@@ -3,10 +3,11 @@ import { Link } from "@tanstack/react-router"
 import { Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useState } from "react"
-import { NoProduct } from "../parts/Empty.tsx"
+import { ChooseProduct, NoProduct } from "../parts/Empty.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { notAllowed } from "../service/Failures.ts"
 import { type Asked, useAsk, useMay } from "../service/Hooks.ts"
+import { likelyProduct, rememberProduct } from "../service/Recent.ts"
 import { Filter } from "./List.tsx"
 import { listField } from "./ListFields.tsx"
 
@@ -32,19 +33,23 @@ export const policyField = (product: string, policies: Asked<"listPolicies">) =>
 
 export const OneProduct = ({ children, initial }: Props) => {
   const [product, setProduct] = useState(initial)
+  const choose = (id: string | undefined) => {
+    setProduct(id)
+    rememberProduct(id)
+  }
   const mayIssue = useMay()("license:write")
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   if (!mayIssue) return <p className="failed">{notAllowed("license:write")}</p>
   // If they are asked for again and that fails, the form stays with what was typed.
   const known = Option.getOrUndefined(AsyncResult.value(products))
   if (known === undefined) return <Loaded of={products}>{() => null}</Loaded>
-  const chosen = product ?? known.items[0]?.id
-  if (chosen === undefined)
+  const chosen = product ?? likelyProduct(known.items)?.id
+  if (known.items.length === 0 && chosen === undefined)
     return <NoProduct hint="A license belongs to a product with a policy: create these first." />
   return (
     <>
-      <Filter label="Product" value={chosen} choices={known.items} needed records onChange={setProduct} />
-      {children(chosen)}
+      <Filter label="Product" value={chosen} choices={known.items} needed records onChange={choose} />
+      {chosen === undefined ? <ChooseProduct hint="Its policies are offered then." /> : children(chosen)}
     </>
   )
 }

@@ -126,6 +126,35 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   )
 
   it.effect(
+    "what is about one of several products begins with the one that was chosen last, or asks for one",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* prepare(0)
+        const { policy, product } = yield* prepare(0)
+        yield* withPerson(skip, async (person) => {
+          for (const [path, heading] of [
+            ["/licenses/new", "Issue a license"],
+            ["/licenses/batch", "Issue a batch"],
+            ["/subscriptions", "Subscriptions"],
+            ["/orders", "Orders"]
+          ] as const) {
+            await person.opens(path, heading)
+            await person.sees("Choose a product")
+            assert.strictEqual(await person.page.getByLabel("Product", { exact: true }).inputValue(), "")
+            assert.deepStrictEqual(await person.violations(), [])
+          }
+          await person.choose("Product", product.name)
+          await person.sees("This product has no orders yet.")
+          await person.click("Licenses", "link")
+          await person.click("Issue a license", "link")
+          await person.choose("Policy", policy.name)
+          assert.strictEqual(await person.page.getByLabel("Product", { exact: true }).inputValue(), product.id)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "a phone shows the status of each row, and whose it is",
     ({ skip }) =>
       Effect.gen(function* () {
