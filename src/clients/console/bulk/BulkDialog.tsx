@@ -73,7 +73,7 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
           <p>{change.effect}</p>
           <Which payload={payload} />
           {change.action === "policy" ? (
-            <OneProduct initial={productOf(chosen)}>
+            <OneProduct initial={productOf(chosen)} onCancel={close}>
               {(product) => <AskPolicy key={product} product={product} {...ask} />}
             </OneProduct>
           ) : (

@@ -13,13 +13,19 @@ export const Empty = (props: {
     <Icon name={props.icon} />
     <strong>{props.title}</strong>
     {props.hint !== undefined && <p>{props.hint}</p>}
-    {props.children !== undefined && <div className="row">{props.children}</div>}
+    {props.children !== undefined && props.children !== false && <div className="row">{props.children}</div>}
   </div>
 )
 
 /** Beside a choice of one, where there are several. */
-export const ChooseProduct = ({ hint }: { readonly hint: string }) => (
-  <Empty icon="product" title="Choose a product" hint={hint} />
+export const ChooseProduct = ({ hint, onCancel }: { readonly hint: string; readonly onCancel?: () => void }) => (
+  <Empty icon="product" title="Choose a product" hint={hint}>
+    {onCancel !== undefined && (
+      <button type="button" onClick={onCancel}>
+        Cancel
+      </button>
+    )}
+  </Empty>
 )
 
 /** Of records that belong to a product. */

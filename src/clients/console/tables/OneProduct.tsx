@@ -13,6 +13,8 @@ import { listField } from "./ListFields.tsx"
 
 interface Props {
   readonly initial?: string | undefined
+  /** In a dialog: closes it. */
+  readonly onCancel?: () => void
   readonly children: (product: string) => ReactNode
 }
 
@@ -31,7 +33,7 @@ export const policyField = (product: string, policies: Asked<"listPolicies">) =>
     )
   })
 
-export const OneProduct = ({ children, initial }: Props) => {
+export const OneProduct = ({ children, initial, onCancel }: Props) => {
   const [product, setProduct] = useState(initial)
   const choose = (id: string | undefined) => {
     setProduct(id)
@@ -49,7 +51,11 @@ export const OneProduct = ({ children, initial }: Props) => {
   return (
     <>
       <Filter label="Product" value={chosen} choices={known.items} needed records onChange={choose} />
-      {chosen === undefined ? <ChooseProduct hint="Its policies are offered then." /> : children(chosen)}
+      {chosen === undefined ? (
+        <ChooseProduct hint="Its policies are offered then." {...(onCancel && { onCancel })} />
+      ) : (
+        children(chosen)
+      )}
     </>
   )
 }
