@@ -4,7 +4,7 @@ import type { Page } from "../../../contract/api/Paging.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { ExportLicenses, type Filters } from "../batch/LicenseFile.tsx"
 import { Icon } from "../look/Icon.tsx"
-import { countOf } from "../parts/Format.ts"
+import { cappedOf, countOf } from "../parts/Format.ts"
 import { licenseCount } from "../parts/LicenseName.ts"
 import { Menu } from "../parts/Menu.tsx"
 import { useMay } from "../service/Hooks.ts"
@@ -89,7 +89,9 @@ const Count = ({ page, selection, set }: Props) => {
   const isMore = isWholePage && !selection.all && (total_is_capped || total > selection.rows.size)
   return (
     <>
-      <p role="status">{count === 0 ? "" : `${isCapped ? "More than " : ""}${licenseCount(count)} chosen`}</p>
+      <p role="status">
+        {count === 0 ? "" : `${isCapped ? `${countOf(count)}+ licenses` : licenseCount(count)} chosen`}
+      </p>
       {count > 0 && !isWholePage && !selection.all && (
         // On a phone the table has no heading, whose box does the same.
         <button
@@ -102,8 +104,7 @@ const Count = ({ page, selection, set }: Props) => {
       )}
       {isMore && (
         <button type="button" className="quiet" onClick={() => set({ all: true, rows: new Map() })}>
-          Choose all {total_is_capped && "more than "}
-          {countOf(total)} that match
+          Choose all {cappedOf({ total, total_is_capped })} that match
         </button>
       )}
     </>

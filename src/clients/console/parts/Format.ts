@@ -12,6 +12,14 @@ export const instantOf = (millis: number) => instant.format(millis)
 export const zonedOf = (millis: number) => `${zoned.format(millis)} · ${utc.format(millis)}`
 export const utcDayOf = (millis: number) => utcDay.format(millis)
 export const countOf = (count: number) => whole.format(count)
+interface Total {
+  readonly total?: number
+  readonly total_is_capped?: boolean
+}
+
+/** A list's total, which the service counts up to a limit. */
+export const cappedOf = ({ total = 0, total_is_capped }: Total) => `${countOf(total)}${total_is_capped ? "+" : ""}`
+
 const acronyms = /\b(?:api|json|oidc)\b/g
 export const wordsOf = (name: string) =>
   name.replaceAll(/[_.]/g, " ").replaceAll(acronyms, (letters) => letters.toUpperCase())

@@ -178,9 +178,9 @@ export interface Choice<A> {
 
 const isCut = ({ clientWidth, scrollWidth }: Element) => scrollWidth > clientWidth
 
-/** Shows a truncated text in full on hover: that of a cell, or of a button in it. */
+/** Shows a truncated text in full on hover: that of a cell, of a button in it, or of a line. */
 export const tellCut = ({ target }: SyntheticEvent<HTMLElement>) => {
-  const cell = target instanceof Element ? target.closest<HTMLElement>("td, th") : null
+  const cell = target instanceof Element ? target.closest<HTMLElement>("td, th, .attention a") : null
   if (cell === null || cell.title !== "") return
   if (isCut(cell) || isCut(target as Element)) cell.title = cell.textContent ?? ""
 }

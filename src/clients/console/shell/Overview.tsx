@@ -11,7 +11,7 @@ import { periodOf } from "../licenses/Periods.ts"
 import { Icon } from "../look/Icon.tsx"
 import { Sparkline } from "../look/Meter.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
-import { countOf, sentenceOf } from "../parts/Format.ts"
+import { cappedOf, countOf, sentenceOf } from "../parts/Format.ts"
 import { Facts, Heading, Loaded, Section, Status, Waiting } from "../parts/Show.tsx"
 import type { OverviewCharts } from "../reports/OverviewCharts.tsx"
 import { type OverviewSearch, requestOf, Span, spanOf, Unit, unitOf } from "../reports/OverviewSearch.ts"
@@ -208,9 +208,8 @@ type Total = AsyncResult.AsyncResult<{ readonly total?: number; readonly total_i
 const TileTotal = ({ beyond, of }: { readonly of: Total; readonly beyond?: Beyond | undefined }): ReactNode => {
   const page = lastOf(of)
   if (page !== undefined) {
-    const total = countOf(page.total ?? 0)
-    if (!page.total_is_capped) return <strong>{total}</strong>
-    return <strong>{beyond === undefined ? `${total}+` : beyond(`${total}+`)}</strong>
+    const total = cappedOf(page)
+    return <strong>{page.total_is_capped && beyond !== undefined ? beyond(total) : total}</strong>
   }
   return causeOf(of) === undefined ? <strong>…</strong> : <small className="failed">Could not be counted</small>
 }
@@ -219,7 +218,8 @@ const TileTotal = ({ beyond, of }: { readonly of: Total; readonly beyond?: Beyon
 const ChartedActive = (props: { readonly search: OverviewSearch; readonly atLeast: string }): ReactNode => {
   const overview = lastOf(useAsk("getOverview", requestOf(props.search)))
   const active = overview?.buckets.findLast(({ licenses_active }) => licenses_active !== undefined)?.licenses_active
-  return active === undefined ? props.atLeast : countOf(active)
+  if (active === undefined) return props.atLeast
+  return <span title={`As counted last. The list of them shows ${props.atLeast}.`}>{countOf(active)}</span>
 }
 
 const History = ({ search }: { readonly search: OverviewSearch }) => {

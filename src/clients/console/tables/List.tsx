@@ -3,7 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router"
 import { type FormEvent, type ReactNode, useId } from "react"
 import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
 import { Icon, type IconName } from "../look/Icon.tsx"
-import { countOf, sentenceOf } from "../parts/Format.ts"
+import { cappedOf, countOf, sentenceOf } from "../parts/Format.ts"
 import { type Choice, type Column, Loaded, Table } from "../parts/Show.tsx"
 import type { Asked } from "../service/Hooks.ts"
 import { useColumns } from "./ColumnMenu.tsx"
@@ -72,7 +72,11 @@ export const List = <A extends { readonly id: string }>(props: ListProps<A>) => 
             sorted={(column) => directionOf(column.sort, props.search.sort)}
           />
           <div className="row spread foot">
-            <p className="quiet" role="status">
+            <p
+              className="quiet"
+              role="status"
+              title={page.total_is_capped ? `Lists are counted up to ${countOf(page.total ?? 0)}.` : undefined}
+            >
               {totalOf(page, props.noun)}
             </p>
             <Pages page={page} search={props.search} />
@@ -83,10 +87,10 @@ export const List = <A extends { readonly id: string }>(props: ListProps<A>) => 
   )
 }
 
-const totalOf = ({ total, total_is_capped }: Page<unknown>, noun: string): string => {
+const totalOf = (page: Page<unknown>, noun: string): string => {
   // What stands in the place of rows says that there are none.
-  if (total === undefined || total === 0) return ""
-  return `${total_is_capped ? "More than " : ""}${countOf(total)} ${noun}${total === 1 ? "" : "s"}`
+  if (page.total === undefined || page.total === 0) return ""
+  return `${cappedOf(page)} ${noun}${page.total === 1 ? "" : "s"}`
 }
 
 const newestFirst = "-created_at"

@@ -14,7 +14,7 @@ import {
 } from "../../../../src/clients/console/feeds/Feed.ts"
 import { ratesOf, samplesOf, stateOf } from "../../../../src/clients/console/operations/Metrics.ts"
 import { namesOf } from "../../../../src/clients/console/parts/FeatureNames.ts"
-import { daysOf } from "../../../../src/clients/console/parts/Format.ts"
+import { cappedOf, daysOf } from "../../../../src/clients/console/parts/Format.ts"
 import { labelledOf, ticksOf } from "../../../../src/clients/console/reports/Scale.ts"
 import { largestOf, lastOf, peakOf, sumOf, tallyOf } from "../../../../src/clients/console/reports/Totals.ts"
 
@@ -28,6 +28,11 @@ it("tells terms of whole years in years", () => {
     "366 days",
     "2 years"
   ])
+})
+
+it("says of a total that it was counted up to a limit", () => {
+  assert.strictEqual(cappedOf({ total: 10_000, total_is_capped: false }), "10,000")
+  assert.strictEqual(cappedOf({ total: 10_000, total_is_capped: true }), "10,000+")
 })
 
 describe("A chart", () => {
