@@ -162,10 +162,13 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   it.effect(
     "no form offers mail where the service sends none",
     ({ skip }) =>
-      withPerson(skip, async (person) => {
-        await person.opens("/licenses/new", "Issue a license")
-        await person.page.getByLabel("Key, if the license has one already").waitFor()
-        assert.strictEqual(await person.page.getByLabel("Mail the key to the customer").count(), 0)
+      Effect.gen(function* () {
+        const { product } = yield* prepare
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/new?product_id=${product.id}`, "Issue a license")
+          await person.page.getByLabel("Key, if the license has one already").waitFor()
+          assert.strictEqual(await person.page.getByLabel("Mail the key to the customer").count(), 0)
+        })
       }),
     minutes
   )

@@ -240,7 +240,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
           await person.click("Operations", "link")
           await person.seesHeading("Operations")
           await person.sees(/^The service is ready/)
-          const row = person.page.getByRole("row", { name: /^Not found/ })
+          const row = person.page.getByRole("row", { name: /^What the request named does not exist/ })
           await row.getByText("NOT_FOUND", { exact: true }).waitFor()
           await row.getByText(/Check the path and the ids/).waitFor()
           // The second reading of the counters gives the rates.
