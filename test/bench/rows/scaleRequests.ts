@@ -72,7 +72,10 @@ type Make = (name: string, next: () => Outgoing) => TurnSide
 const days = (count: number) => new Date(Date.now() + count * 86_400_000).toISOString()
 
 /** A value of each filter of the license list, drawn again for every request. */
-const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<string, () => string>> => ({
+const filterValues = (
+  { features, jobs, licenses, orders }: Sample,
+  one: One
+): Readonly<Record<string, () => string>> => ({
   product_id: () => one(licenses)["product_id"]!,
   policy_id: () => one(licenses)["policy_id"]!,
   customer_id: () => one(orders)["customer_id"]!,
@@ -80,6 +83,10 @@ const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<s
   subscription_id: () => one(orders)["subscription_id"]!,
   expires_before: () => days(-360),
   expires_after: () => days(725),
+  feature_id: () => one(features)["id"]!,
+  bulk_job_id: () => one(jobs)["id"]!,
+  maintenance_expires_before: () => days(-300),
+  maintenance_expires_after: () => days(665),
   license_key_last4: () => one(licenses)["license_key_last4"]!,
   q: () => one(licenses)["customer_name"]!.split(" ")[1]!,
   created_after: () => days(-30),

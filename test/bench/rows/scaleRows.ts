@@ -166,31 +166,32 @@ const commerce = ({ customers, others }: Sizes): ReadonlyArray<Statement> => [
   ]
 ]
 
-const expired = "expires_at <= now()"
+const expired = "kind > 0 AND ends_at <= now()"
 
 /**
- * Licenses end between a year ago and two years ahead; a few are suspended or revoked. Three of four are the hot
+ * Licenses, or the maintenance of perpetual ones, end between a year ago and two years ahead; a few are suspended or revoked. Three of four are the hot
  * product's.
  */
 const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
   [
     "licenses",
     `INSERT INTO licenses (id, product_id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix,
-       license_key_last4, status, customer_email, customer_name, expires_at, active_device_count, times_activated,
-       total_consumptions, metadata, created_at, updated_at)
+       license_key_last4, status, customer_email, customer_name, expires_at, maintenance_expires_at, active_device_count,
+       times_activated, total_consumptions, metadata, created_at, updated_at)
      SELECT ${id("lic", "n")}, ${id("prod", "product")}, ${id("pol", `(product - 1) * ${perProduct} + kind + 1`)},
        CASE WHEN n % 4 <> 0 THEN ${id("cust", "customer")} END,
        CASE WHEN n <= ${sizes.others} THEN ${id("ord", "n")} END, CASE WHEN n <= ${sizes.others} THEN ${id("sub", "n")} END,
        sha256(('license key ' || n)::bytea), 'LK-' || substr(upper(md5(n::text)), 1, 5), substr(upper(md5(n::text)), 6, 4),
        CASE WHEN n % 100 = 7 THEN 'suspended' WHEN n % 100 = 8 THEN 'revoked' WHEN ${expired} THEN 'expired' ELSE 'active' END,
        ${address("customer")}, first_name || ' ' || last_name,
-       expires_at, CASE WHEN n % 100 = 8 THEN 0 ELSE least(2, ceil((${sizes.devices}::numeric - n + 1) / ${sizes.licenses})) END, 2, 0,
+       CASE WHEN kind > 0 THEN ends_at END, CASE WHEN kind = 0 THEN ends_at END,
+       CASE WHEN n % 100 = 8 THEN 0 ELSE least(2, ceil((${sizes.devices}::numeric - n + 1) / ${sizes.licenses})) END, 2, 0,
        ${described}, t, t
      FROM generate_series(1, ${sizes.licenses}) n,
        LATERAL (SELECT n % ${sizes.customers} + 1 AS customer) owner, ${personal("customer")},
        LATERAL (SELECT CASE WHEN n % 4 = 3 THEN n % ${soldOf(sizes)} + 1 ELSE 1 END AS product, ${chance("n", 1)} % 4 AS kind) of,
-       LATERAL (SELECT ${created("n", sizes.licenses)} AS t, CASE WHEN kind > 0
-         THEN ${instant(`now() - interval '1 year' + ${chance("n", 2)} / 2147483648.0 * interval '3 years'`)} END AS expires_at) at`
+       LATERAL (SELECT ${created("n", sizes.licenses)} AS t,
+         ${instant(`now() - interval '1 year' + ${chance("n", 2)} / 2147483648.0 * interval '3 years'`)} AS ends_at) at`
   ],
   [
     "license_features",

@@ -11,6 +11,9 @@ export interface Sample {
   readonly licenses: ReadonlyArray<Row>
   readonly orders: ReadonlyArray<Row>
   readonly customers: ReadonlyArray<Row>
+  /** Features of licenses. */
+  readonly features: ReadonlyArray<Row>
+  readonly jobs: ReadonlyArray<Row>
 }
 
 /** Rows drawn of each kind: so many that a round rarely uses one twice. */
@@ -43,7 +46,12 @@ export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
   }
   const orders = yield* draw(["t.id", "t.external_id", "t.subscription_id", "t.customer_id"], "orders t")
   const customers = yield* draw(["t.id", "t.code", "t.email"], "customers t")
-  return { licenses, orders, customers } satisfies Sample as Sample
+  const features = yield* draw(
+    ["t.id"],
+    "features t WHERE EXISTS (SELECT FROM license_features WHERE feature_id = t.id)"
+  )
+  const jobs = yield* draw(["t.id"], "bulk_jobs t")
+  return { licenses, orders, customers, features, jobs } satisfies Sample as Sample
 })
 
 /** The key of a license, which is stored only here. */
