@@ -1,27 +1,11 @@
 /** Records of kinds that later versions brought. A version that does not know a kind refuses its request, and has no such record. */
-import { type Answer, ask, type Service } from "./Records.ts"
-
-const farAway = "2036-01-01T00:00:00Z"
+import { ask, farAway, Refused, type Service, sender } from "./Records.ts"
 
 /** Unknown members of a body, routes and methods. */
 const unknownStatuses = new Set([400, 404, 405])
 
-interface Made {
-  readonly id: string
-  readonly license: Made
-  readonly license_key: string
-}
-
-/** Ends the kind that is being made. */
-class Unknown extends Error {}
-
 const kindsOf = (service: Service, isSettled: () => Promise<void>) => {
-  const send = async (method: string, path: string, body?: object, authorization?: string): Promise<Made> => {
-    const { json, status }: Answer = await ask(service, method, path, body, authorization)
-    if (unknownStatuses.has(status)) throw new Unknown()
-    if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${JSON.stringify(json)}`)
-    return json.data as Made
-  }
+  const send = sender(service)
   let sold = 0
   /** A license of a policy of its own. */
   const sell = async (policy: object, license: object = {}) => {
@@ -120,7 +104,7 @@ export const makeLaterRecords = async (service: Service): Promise<ReadonlyArray<
       await make()
       made.push(kind)
     } catch (failure) {
-      if (!(failure instanceof Unknown)) throw failure
+      if (!(failure instanceof Refused && unknownStatuses.has(failure.status))) throw failure
     }
   }
   return made

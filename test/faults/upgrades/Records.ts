@@ -40,11 +40,19 @@ interface Created {
 
 type Send = (method: string, path: string, body?: object, authorization?: string) => Promise<Created>
 
-const sender =
+export class Refused extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export const sender =
   (service: Service): Send =>
   async (method, path, body, authorization) => {
     const { json, status } = await ask(service, method, path, body, authorization)
-    if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${JSON.stringify(json)}`)
+    if (status >= 300) throw new Refused(status, `${method} ${path} answered ${status}: ${JSON.stringify(json)}`)
     return json.data as Created
   }
 
@@ -70,7 +78,7 @@ const makeCatalog = async (send: Send) => {
 
 type Catalog = Awaited<ReturnType<typeof makeCatalog>>
 
-const farAway = "2036-01-01T00:00:00Z"
+export const farAway = "2036-01-01T00:00:00Z"
 
 const sellLicenses = async (send: Send, catalog: Catalog) => {
   const { add, lasting, product, timed } = catalog
