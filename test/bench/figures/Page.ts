@@ -29,11 +29,7 @@ const line = (cells: ReadonlyArray<unknown>) => `| ${cells.join(" | ")} |`
 
 export const tableOf = (rows: ReadonlyArray<object>): string => {
   const names = Object.keys(rows[0] ?? {})
-  return [
-    line(names.map((name) => name.trim())),
-    line(names.map(() => "---")),
-    ...rows.map((row) => line(Object.values(row)))
-  ].join("\n")
+  return [line(names), line(names.map(() => "---")), ...rows.map((row) => line(Object.values(row)))].join("\n")
 }
 
 /** The load before the first benchmark tells whether the machine was idle. */

@@ -55,9 +55,9 @@ const sides = () => {
   const cost = pairs.map(({ baseline, service }) => ({
     "CPU per request, µs": service.operation,
     Service: service.cpu_us_per_request,
-    "its PostgreSQL": postgres(service),
+    "PostgreSQL, service": postgres(service),
     Baseline: baseline.cpu_us_per_request,
-    "its PostgreSQL ": postgres(baseline),
+    "PostgreSQL, baseline": postgres(baseline),
     "Bare server": bare?.operation === service.operation ? bare.cpu_us_per_request : "–"
   }))
   return {
