@@ -38,7 +38,7 @@ interface Props {
   readonly search: FeedSearch
 }
 
-/** Filters that come by links. */
+/** Filters that a link sets. */
 const LinkedChips = ({ search: { device_id, feature_code, product_id, request_id } }: Props) => {
   const narrow = useNarrowFeed()
   return (

@@ -1,4 +1,4 @@
-/** The first of many, until one asks for all or a link leads to them. The rows beyond have no place on a screen; a print has them. */
+/** Shows the first rows of a long part until the reader asks for all or a link leads to it. A print has all rows. */
 import { useRouterState } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import { countOf } from "./Format.ts"

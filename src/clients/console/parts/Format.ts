@@ -37,7 +37,7 @@ export const limitOf = (limit: number) => (limit === 0 ? "no limit" : countOf(li
 
 const counted = (count: number, unit: string) => `${countOf(count)} ${unit}${count === 1 ? "" : "s"}`
 
-/** Whole years of 365 days, as a term has them, are told in years. */
+/** Shows whole multiples of 365 days as years. */
 export const daysOf = (days: number) =>
   days > 0 && days % 365 === 0 ? counted(days / 365, "year") : counted(days, "day")
 

@@ -30,7 +30,7 @@ interface ChipProps {
 
 interface SetProps {
   readonly label: string
-  /** Is told on hover. */
+  /** Shown on hover. */
   readonly id: string
   readonly onRemove: () => void
   /** The name. */

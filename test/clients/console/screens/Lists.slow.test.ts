@@ -175,7 +175,7 @@ const choosesOnPhone = async (person: Person) => {
   await page.getByRole("button", { name: "Suspend" }).waitFor({ state: "detached" })
 }
 
-/** Beside sentences a name is whole; elsewhere what is cut is told on hover and focus. */
+/** Names wrap in rows with sentences; elsewhere cut text is shown on hover and focus. */
 const tellsWholeNames = async (person: Person) => {
   const { page } = person
   await person.changesLook({ width: 1024 })
