@@ -5,6 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, type Tracer } from "effect"
 import { SqlClient } from "effect/sql"
+import { makeEpoch } from "../../../src/licensing/engine/Epoch.ts"
 import { type PendingCommand, pendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
@@ -102,6 +103,21 @@ layer(Database.layer, { timeout: 60_000 })("a retired epoch", (it) => {
       yield* other.journal.retire(current)
       yield* node.ask(license.license, activate, activation(license))
       assert.notStrictEqual(node.journal.epoch.current, current)
+    })
+  )
+
+  it.effect("is replaced once, however many of its groups are refused", () =>
+    Effect.gen(function* () {
+      const epoch = yield* makeEpoch
+      const { current } = epoch
+      const retired: Array<string> = []
+      epoch.onRenewed.add((ended) => void retired.push(ended))
+      epoch.renew(current)
+      const next = epoch.current
+      epoch.renew(current)
+      assert.notStrictEqual(next, current)
+      assert.strictEqual(epoch.current, next)
+      assert.deepStrictEqual(retired, [current])
     })
   )
 })

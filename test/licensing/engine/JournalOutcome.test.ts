@@ -7,6 +7,7 @@ import { resetUsage } from "../../../src/licensing/changes/UsageReset.ts"
 import { JournalRetention } from "../../../src/licensing/engine/JournalRetention.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
+import { columns } from "../../../src/platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database } from "../../support/database/Database.ts"
 import { makeNode } from "../../support/database/LicenseNodes.ts"
@@ -106,43 +107,51 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
 
 layer(Database.layer, { timeout: 60_000 })("a group in which a consumption is counted already", (it) => {
   // As after a failover that restores the revision, but not what the node has read.
-  it.effect("commits the others, and answers the repeated one without counting it again", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const other = yield* makeNode
-      const quota = { max_consumptions: 10 }
-      const licenses = [yield* makeLicense(quota), yield* makeLicense(quota)] as const
-      for (const license of licenses) yield* other.ask(license.license, activate, requestOf(license, "m"))
-      const consumption = (license: (typeof licenses)[number]) =>
-        [
-          license.license,
-          consume,
-          { ...requestOf(license, "m"), feature_code: "export", event_id: "once", amount: 3 }
-        ] as const
-      const [repeated] = licenses
-      const { actors, groups } = yield* makeNodeWriting((commit) =>
-        Effect.gen(function* () {
-          const [before] = yield* sql<{ readonly revision: number }>`
-            SELECT revision FROM licenses WHERE id = ${repeated.license}`
-          yield* Effect.orDie(other.ask(...consumption(repeated)))
-          yield* sql`UPDATE licenses SET revision = ${before!.revision} WHERE id = ${repeated.license}`
-          yield* commit
+  for (const [count, groupsMade] of [
+    // Both, then the one that is not repeated: the answer of the other one writes nothing.
+    [1, 2],
+    [2, 1]
+  ] as const)
+    it.effect(`answers repeated ones without counting them again, and commits the others: ${count} of 2 repeated`, () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const other = yield* makeNode
+        const quota = { max_consumptions: 10 }
+        const licenses = [yield* makeLicense(quota), yield* makeLicense(quota)] as const
+        for (const license of licenses) yield* other.ask(license.license, activate, requestOf(license, "m"))
+        const consumption = (license: (typeof licenses)[number]) =>
+          [
+            license.license,
+            consume,
+            { ...requestOf(license, "m"), feature_code: "export", event_id: "once", amount: 3 }
+          ] as const
+        const { actors, groups } = yield* makeNodeWriting((commit) =>
+          Effect.gen(function* () {
+            for (const repeated of licenses.slice(0, count)) {
+              const [before] = yield* sql<{ readonly revision: number }>`
+                SELECT revision FROM licenses WHERE id = ${repeated.license}`
+              yield* Effect.orDie(other.ask(...consumption(repeated)))
+              yield* sql`UPDATE licenses SET revision = ${before!.revision} WHERE id = ${repeated.license}`
+            }
+            yield* commit
+          })
+        )
+        const answers = yield* Effect.forEach(licenses, (license) => actors.ask(...consumption(license)), {
+          concurrency: "unbounded"
         })
-      )
-      const answers = yield* Effect.forEach(licenses, (license) => actors.ask(...consumption(license)), {
-        concurrency: "unbounded"
+        assert.deepStrictEqual(
+          answers.map(({ features }) => features.map(({ consumed }) => consumed)),
+          [[3], [3]]
+        )
+        const ids = licenses.map(({ license }) => license)
+        const counted = yield* sql`
+          SELECT license_id, amount FROM usage_ledger WHERE license_id = ANY(${columns.text(ids)})
+          ORDER BY array_position(${columns.text(ids)}, license_id)`
+        assert.deepStrictEqual(
+          counted,
+          ids.map((license_id) => ({ license_id, amount: 3 }))
+        )
+        assert.strictEqual(groups(), groupsMade)
       })
-      assert.deepStrictEqual(
-        answers.map(({ features }) => features.map(({ consumed }) => consumed)),
-        [[3], [3]]
-      )
-      const counted = yield* sql`SELECT license_id, amount FROM usage_ledger ORDER BY license_id`
-      assert.deepStrictEqual(
-        counted,
-        licenses.map(({ license }) => ({ license_id: license, amount: 3 }))
-      )
-      // Both, then the one that is not repeated: the answer of the other one writes nothing.
-      assert.strictEqual(groups(), 2)
-    })
-  )
+    )
 })

@@ -3,11 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { UnlockedAttempts } from "../../../src/licensing/engine/CommandBatch.ts"
-import { activate } from "../../../src/licensing/rules/Activation.ts"
+import { activate, check } from "../../../src/licensing/rules/Activation.ts"
 import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database, untilBlocked } from "../../support/database/Database.ts"
 import { makeNode } from "../../support/database/LicenseNodes.ts"
 import { makeLicense, requestOf } from "../../support/database/StoredLicenses.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
   "a license that is decided under its lock",
@@ -39,5 +40,53 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
         assert.strictEqual(payload.status, "active")
       })
     )
+
+    it.effect("is left as it is by a command that changes nothing", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ask } = yield* Effect.provideService(makeNode, UnlockedAttempts, 0)
+        const license = yield* makeLicense()
+        yield* ask(license.license, activate, requestOf(license, "m"))
+        // As another node does: what this one has in memory is outdated.
+        yield* sql`UPDATE licenses SET revision = revision + 1 WHERE id = ${license.license}`
+        const revision = sql`SELECT revision FROM licenses WHERE id = ${license.license}`
+        const before = yield* revision
+        assert.strictEqual((yield* ask(license.license, check, requestOf(license, "m"))).status, "active")
+        assert.deepStrictEqual(yield* revision, before)
+      })
+    )
   }
 )
+
+/** The first insertion of a device fails; a sequence keeps count over rolled back transactions. */
+const refusing = (code: string) => [
+  "CREATE SEQUENCE refused",
+  `CREATE FUNCTION refuse_first() RETURNS trigger LANGUAGE plpgsql AS $$
+   BEGIN IF nextval('refused') = 1 THEN RAISE EXCEPTION 'refused' USING ERRCODE = '${code}'; END IF; RETURN NEW; END $$`,
+  "CREATE TRIGGER refuse_first BEFORE INSERT ON devices FOR EACH ROW EXECUTE FUNCTION refuse_first()"
+]
+const accepting = ["DROP TRIGGER refuse_first ON devices", "DROP FUNCTION refuse_first", "DROP SEQUENCE refused"]
+
+layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("a commit of a license that was locked", (it) => {
+  for (const [code, outcome] of [
+    ["unique_violation", "Success"],
+    ["raise_exception", "Failure"]
+  ] as const)
+    it.effect(`ends in ${outcome} if the database first answers ${code}, and then the license can be used`, () =>
+      Effect.gen(function* () {
+        const { ask, journal } = yield* makeNode
+        const license = yield* makeLicense()
+        const holder = yield* openSession((yield* Database).url)
+        for (const statement of refusing(code)) yield* holder.values(statement)
+        yield* holder.values("BEGIN")
+        yield* holder.values(`SELECT FROM licenses WHERE id = '${license.license}' FOR UPDATE`)
+        const asked = yield* Effect.forkChild(Effect.exit(ask(license.license, activate, requestOf(license, "m"))))
+        yield* poll(Effect.sync(journal.waitsForLock), (waits) => waits)
+        yield* holder.values("ROLLBACK")
+        assert.strictEqual((yield* Fiber.join(asked))._tag, outcome)
+        const payload = yield* ask(license.license, activate, requestOf(license, "m"))
+        assert.strictEqual(payload.status, "active")
+        for (const statement of accepting) yield* holder.values(statement)
+      }).pipe(Effect.scoped)
+    )
+})
