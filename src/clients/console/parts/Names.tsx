@@ -161,19 +161,16 @@ export const ListedCustomer = ({ of: { customer_id: id, expanded } }: { readonly
 }
 
 /** Each product is a request. */
-const productsMax = 10
+export const firstProducts = 10
+const productsMax = 60
 
-/** The names of features by their codes: of one product, or of the first ones. */
-export const useFeatureNames = (product?: string): FeatureNames => {
+/** The names of features by their codes: of one product; or of the first ones, and of others that the screen shows. */
+export const useFeatureNames = (product?: string, others: ReadonlyArray<string | undefined> = []): FeatureNames => {
   const mayRead = useMay()("product:read")
   const isOfAll = mayRead && product === undefined
   const [products] = useAskEach("listProducts", isOfAll ? [{ query: { limit: 200, sort: "code" } }] : [])
-  const some =
-    (products &&
-      lastOf(products)
-        ?.items.slice(0, productsMax)
-        .map(({ id }) => id)) ??
-    []
+  const first = ((products && lastOf(products)?.items) ?? []).slice(0, firstProducts).map(({ id }) => id)
+  const some = [...new Set([...first, ...others.filter((id) => id !== undefined)])].slice(0, productsMax)
   const ids = !mayRead ? [] : product === undefined ? some : [product]
   const features = useAskEach(
     "listFeatures",

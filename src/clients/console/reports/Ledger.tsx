@@ -7,7 +7,7 @@ import type { NameOf } from "../parts/FeatureNames.ts"
 import { countOf } from "../parts/Format.ts"
 import { By, FeatureName, RecordName, useFeatureNames } from "../parts/Names.tsx"
 import { type Column, Loaded, Table, Time } from "../parts/Show.tsx"
-import { useAsk, useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { changed, Filter, useNarrow } from "../tables/List.tsx"
 import { ExportThis } from "./ExportThis.tsx"
 import { ReportsHeading } from "./ReportsHeading.tsx"
@@ -95,11 +95,14 @@ export const Ledger = () => {
   const narrow = useNarrow()
   const may = useMay()
   const { action, cursor } = search
-  const { nameOf } = useFeatureNames(search.product_id)
   const filters = { ...scopeOf(search), ...(action === undefined ? {} : { action }) }
   const page = useAsk("listUsageLedger", {
     query: { ...filters, limit: 50, ...(cursor === undefined ? {} : { cursor }) }
   })
+  const { nameOf } = useFeatureNames(
+    search.product_id,
+    lastOf(page)?.items.map(({ product_id }) => product_id)
+  )
   return (
     <>
       <ReportsHeading title="Ledger">

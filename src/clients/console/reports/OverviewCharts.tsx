@@ -3,11 +3,11 @@
 import type { Overview } from "../../../insight/reports/model/Overview.ts"
 import type { NameOf } from "../parts/FeatureNames.ts"
 import { countOf, instantOf, sentenceOf } from "../parts/Format.ts"
-import { useFeatureNames } from "../parts/Names.tsx"
 import { Chart } from "./Chart.tsx"
 import type { ChartData } from "./ChartData.ts"
 import type { Unit } from "./OverviewSearch.ts"
 import { groupsOf, largestOf, lastOf, type Part, peakOf, sumOf, tallyOf } from "./Totals.ts"
+import { useUsedFeatureNames } from "./UsedFeatures.ts"
 
 interface Props {
   readonly overview: Overview
@@ -16,8 +16,11 @@ interface Props {
 }
 
 export const OverviewCharts = ({ overview, product, unit }: Props) => {
-  const { counted_from, tz } = overview
-  const { nameOf } = useFeatureNames(product)
+  const { counted_from, period, tz } = overview
+  const { nameOf } = useUsedFeatureNames({
+    ...(period.from === undefined ? {} : { from: period.from }),
+    ...(product === undefined ? {} : { product_id: product })
+  })
   return (
     <>
       <div className="charts">

@@ -5,7 +5,7 @@ import { filterFields, type Grouping, groupings } from "../../../insight/reports
 import type { UsageSummary, UsageSummaryRow } from "../../../insight/reports/model/Report.ts"
 import type { NameOf } from "../parts/FeatureNames.ts"
 import { countOf, sentenceOf } from "../parts/Format.ts"
-import { FeatureName, RecordName, useFeatureNames } from "../parts/Names.tsx"
+import { FeatureName, RecordName } from "../parts/Names.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
@@ -15,6 +15,7 @@ import { ReportsHeading } from "./ReportsHeading.tsx"
 import { largestOf, tallyOf } from "./Totals.ts"
 import { UsageFilters } from "./UsageFilters.tsx"
 import { type SummarySearch, scopeOf } from "./UsageSearch.ts"
+import { useUsedFeatureNames } from "./UsedFeatures.ts"
 import { daysOf, zone } from "./Zone.ts"
 
 const route = getRouteApi("/reports")
@@ -36,7 +37,7 @@ export const Usage = () => {
   const filters = { ...scopeOf(search), group_by: groupsOf(search), tz: zone }
   const summary = useAsk("getUsageSummary", { query: filters })
   const [group] = groupsOf(search)
-  const { nameOf } = useFeatureNames(search.product_id)
+  const { nameOf } = useUsedFeatureNames(scopeOf(search))
   return (
     <>
       <ReportsHeading title="Usage">

@@ -2,13 +2,13 @@
 
 import { type ReactNode, useId } from "react"
 import { readerZone } from "../parts/Format.ts"
-import { useFeatureNames } from "../parts/Names.tsx"
 import { customers, licenses } from "../pickers/Sources.tsx"
 import { useMay } from "../service/Hooks.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { RecordChips, RecordFilter } from "../tables/RecordChip.tsx"
-import type { LedgerSearch } from "./UsageSearch.ts"
+import { type LedgerSearch, scopeOf } from "./UsageSearch.ts"
+import { useUsedFeatureNames } from "./UsedFeatures.ts"
 
 type Scope = Omit<LedgerSearch, "action" | "cursor">
 
@@ -19,7 +19,7 @@ export const UsageFilters = ({ children, search }: { readonly search: Scope; rea
     <search className="row filters" aria-label="Filters">
       {children}
       {may("product:read") && <ProductFilter value={search.product_id} />}
-      <FeatureFilter product={search.product_id} value={search.feature_code} />
+      <FeatureFilter search={search} />
       {may("license:read") && (
         <>
           <RecordFilter field="license_id" id={search.license_id} narrow={narrow} source={licenses} />
@@ -34,15 +34,10 @@ export const UsageFilters = ({ children, search }: { readonly search: Scope; rea
 }
 
 /** By name; by code where the features cannot be read. */
-const FeatureFilter = ({
-  product,
-  value
-}: {
-  readonly product: string | undefined
-  readonly value: string | undefined
-}) => {
+const FeatureFilter = ({ search }: { readonly search: Scope }) => {
+  const value = search.feature_code
   const narrow = useNarrow()
-  const { choices } = useFeatureNames(product)
+  const { choices } = useUsedFeatureNames(scopeOf(search))
   const onChange = (feature_code: string | undefined) => narrow({ feature_code })
   if (choices.length === 0) return <TextFilter label="Feature’s code" value={value} onChange={onChange} />
   const isOffered = value === undefined || choices.some(({ id }) => id === value)

@@ -83,6 +83,40 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
   )
 
   it.effect(
+    "names features of any product that was used, also where the service has many products",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        yield* Effect.forEach(
+          Array.from({ length: 10 }, (_, index) => `first-${index}`),
+          (code) => client.products.create({ payload: { name: code, code } })
+        )
+        const license = yield* issue()
+        const { id } = yield* client.features.create({
+          params: { id: license.product_id },
+          payload: { name: "Frames of films", code: "frames" }
+        })
+        yield* client.licenses.assignFeature({ params: { id: license.id }, payload: { feature_id: id } })
+        const use = { feature_code: "frames", event_id: "1", amount: 90_000 }
+        yield* license.runtime.activate({ payload: { fingerprint: "m-1" } })
+        yield* license.runtime.consume({ payload: { fingerprint: "m-1", ...use } })
+        yield* atConsole(skip, async (person) => {
+          const named = (role: "cell" | "columnheader" | "rowheader") =>
+            person.page.getByRole(role, { name: "Frames of films", exact: true }).first().waitFor()
+          await named("columnheader")
+          await person.opens("/reports", "Usage")
+          await named("rowheader")
+          await named("columnheader")
+          await person.choose("Feature", "Frames of films")
+          await person.page.locator(".chip.set", { hasText: "Frames of films" }).waitFor()
+          await person.opens("/reports/ledger", "Ledger")
+          await person.page.getByText("Frames of films").filter({ visible: true }).first().waitFor()
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "sums usage by what the reader chooses, and leads to the ledger's rows",
     ({ skip }) =>
       Effect.gen(function* () {
