@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router"
 import type { CustomerSummary, UsageSummaryRow } from "../../../insight/reports/model/Report.ts"
 import type { LicenseStatus } from "../../../licensing/model/License.ts"
+import { beginOf } from "../parts/Days.ts"
 import type { NameOf } from "../parts/FeatureNames.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
@@ -9,7 +10,7 @@ import { FeatureName, RecordName, useFeatureNames } from "../parts/Names.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
-import { beginOf, SummaryPeriod } from "./CustomerSearch.ts"
+import { SummaryPeriod } from "./CustomerSearch.ts"
 
 const periods = choicesOf(SummaryPeriod.literals)
 
@@ -34,7 +35,10 @@ export const Summary = ({ id, period }: Props) => {
 }
 
 const Figures = ({ of }: { readonly of: CustomerSummary }) => {
-  const { nameOf } = useFeatureNames()
+  const { nameOf } = useFeatureNames(
+    undefined,
+    of.usage.map(({ product_id }) => product_id)
+  )
   return (
     <>
       <Facts

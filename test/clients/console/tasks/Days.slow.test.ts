@@ -1,6 +1,7 @@
-/** Days that are typed into forms: which instants they are, also where clocks change on that day. */
+/** Days that are typed into forms or follow from a period: which instants they are, also where clocks change on that day. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { consoleLayer, Person, withPerson } from "../browser/Browser.ts"
 
@@ -60,4 +61,33 @@ layer(consoleLayer, { timeout: minutes })("A day that is typed", (it) => {
         }),
       minutes
     )
+
+  it.effect(
+    "or follows from a period is a day of the calendar: twelve months ago, also in a year of 366 days",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id } = yield* issue({}, { customer_name: "Ada" })
+        const customer = yield* client.customers.create({ payload: { name: "Bob", code: "bob" } })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            const { page } = person
+            await page.clock.setFixedTime("2025-02-10T15:00:00Z")
+            for (const [path, heading] of [
+              [`/licenses/${id}/audit`, "Audit of Ada"],
+              [`/customers/${customer.id}`, "Bob"]
+            ] as const) {
+              await person.opens(path, heading)
+              const asked = page.waitForRequest(/\/reports\/.*from=2024-/)
+              await person.choose("Period", "Last 12 months")
+              const from = new URL((await asked).url()).searchParams.get("from")
+              assert.strictEqual(Date.parse(from!), Date.parse("2024-02-10T05:00:00Z"))
+            }
+          },
+          { movesClock: true }
+        )
+      }),
+    minutes
+  )
 })
