@@ -80,12 +80,17 @@ const About = ({ audit: { license, period, validations } }: { readonly audit: Li
   />
 )
 
-const eventColumns = (license: string): ReadonlyArray<Column<Event>> => [
+const eventColumns = (license: string, nameOf: NameOf): ReadonlyArray<Column<Event>> => [
   { title: "What", show: ({ event_type }) => nameOfEvent(event_type) },
   { title: "When", show: ({ created_at }) => <Time at={created_at} /> },
   { title: "By", goes: "next", show: (event) => <By of={event} /> },
   { title: "Address", goes: "first", show: ({ ip_address }) => ip_address ?? "–" },
-  { title: "Changes", wraps: true, goes: "last", show: ({ metadata }) => <Changes of={metadata} license={license} /> }
+  {
+    title: "Changes",
+    wraps: true,
+    goes: "last",
+    show: ({ metadata }) => <Changes of={metadata} license={license} nameOf={nameOf} />
+  }
 ]
 
 const Events = (props: {
@@ -94,6 +99,7 @@ const Events = (props: {
   readonly period: AuditPeriod
 }) => {
   const { audit, before, period } = props
+  const { nameOf } = useFeatureNames(audit.license.product_id)
   const page = { to: "/licenses/$id/audit", params: { id: audit.license.id } } as const
   return (
     <Section id="events" title="Changes">
@@ -102,7 +108,7 @@ const Events = (props: {
         rows={audit.events}
         keyOf={({ sequence }) => String(sequence)}
         empty="Nothing was changed in this period."
-        columns={eventColumns(audit.license.id)}
+        columns={eventColumns(audit.license.id, nameOf)}
       />
       <nav aria-label="Pages" className="row end">
         {before !== undefined && (

@@ -1,8 +1,8 @@
 /** What an event says: the fields that changed, and what else was recorded with it. */
 import type { Schema } from "effect"
-import { wordsOf } from "../parts/Format.ts"
+import type { NameOf } from "../parts/FeatureNames.ts"
 import { DeviceName } from "../parts/Names.tsx"
-import { isChange, isMembers } from "./Differences.ts"
+import { isChange, isMembers, memberOf } from "./Differences.ts"
 import { Value } from "./Value.tsx"
 
 type Members = Readonly<Record<string, Schema.Json>>
@@ -26,9 +26,11 @@ interface Props {
   readonly of: Members
   /** Whose devices it names. */
   readonly license?: string
+  /** Names its features. */
+  readonly nameOf?: NameOf
 }
 
-export const Changes = ({ license, of }: Props) => {
+export const Changes = ({ license, nameOf = (code) => code, of }: Props) => {
   const { changes, ...others } = of
   const members = Object.entries({ ...(isMembers(changes) ? changes : {}), ...others })
   return (
@@ -37,7 +39,7 @@ export const Changes = ({ license, of }: Props) => {
         .filter(([name]) => !hidden.has(name))
         .map(([name, value]) => (
           <li key={name}>
-            {terms[name] ?? wordsOf(name.replace(/_id$/, ""))}:{" "}
+            {terms[name] ?? memberOf(name, nameOf)}:{" "}
             {name === "device_id" && license !== undefined && typeof value === "string" ? (
               <DeviceName id={value} license={license} />
             ) : (

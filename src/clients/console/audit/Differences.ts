@@ -1,5 +1,7 @@
 /** What an event changed: old and new values by name. */
 import type { Schema } from "effect"
+import type { NameOf } from "../parts/FeatureNames.ts"
+import { wordsOf } from "../parts/Format.ts"
 
 export interface Difference {
   readonly name: string
@@ -15,6 +17,12 @@ export const isMembers = (value: Schema.Json | undefined): value is Members =>
 /** A member that has an old and a new value. */
 export const isChange = (value: Schema.Json): value is { readonly old: Schema.Json; readonly new: Schema.Json } =>
   isMembers(value) && "old" in value && "new" in value
+
+const ofFeature = "features."
+
+/** What changed, in words: a member of the record, or one of its features by name. */
+export const memberOf = (name: string, nameOf: NameOf): string =>
+  name.startsWith(ofFeature) ? nameOf(name.slice(ofFeature.length)) : wordsOf(name.replace(/_id$/, ""))
 
 /** Without what has no value before and after, as the empty metadata of a new record. */
 export const differencesOf = ({ changes, ...others }: Members): ReadonlyArray<Difference> =>

@@ -4,11 +4,10 @@ import { Fragment, type ReactNode, useState } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import type { License } from "../../../licensing/model/License.ts"
-import { type Difference, differencesOf } from "../audit/Differences.ts"
+import { type Difference, differencesOf, memberOf } from "../audit/Differences.ts"
 import { Value } from "../audit/Value.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import type { NameOf } from "../parts/FeatureNames.ts"
-import { wordsOf } from "../parts/Format.ts"
 import { By, FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { Loaded, Section, Time } from "../parts/Show.tsx"
@@ -89,7 +88,7 @@ const Item = ({ activity, event, nameOf }: ItemProps) => {
       <p>
         <strong>{sentenceOfAction(activity)}</strong>
         {feature_code !== undefined && <FeatureName code={feature_code} nameOf={nameOf} />}
-        {event !== undefined && <Changes of={event} />}
+        {event !== undefined && <Changes of={event} nameOf={nameOf} />}
       </p>
       <small>
         <Time at={occurred_at} /> · <By of={activity} />
@@ -115,14 +114,19 @@ const names: Readonly<Record<string, string>> = {
 const isTold = ({ after, before, name }: Difference) =>
   name === "status" || (name === "enabled" && before === null && after === true)
 
-const Changes = ({ of }: { readonly of: Event }): ReactNode => {
+interface ChangesProps {
+  readonly of: Event
+  readonly nameOf: NameOf
+}
+
+const Changes = ({ nameOf, of }: ChangesProps): ReactNode => {
   const differences = differencesOf(of.metadata).filter((each) => !isTold(each))
   return differences.length === 0 ? null : (
     <span className="what">
       {differences.map(({ after, before, name }, index) => (
         <Fragment key={name}>
           {index > 0 && ", "}
-          {names[name] ?? wordsOf(name.replace(/_id$/, ""))} {before !== null && <Value name={name} of={before} />}
+          {names[name] ?? memberOf(name, nameOf)} {before !== null && <Value name={name} of={before} />}
           {before !== null && " → "}
           <Value name={name} of={after} />
         </Fragment>
