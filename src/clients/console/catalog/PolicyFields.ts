@@ -2,6 +2,7 @@
 import { LicenseType } from "../../../vendor/policies/Policy.ts"
 import { choice, choicesOf, type FieldsOf, flag, lines, number, numbers, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
+import { fieldLabels } from "../service/Failures.ts"
 import type { Payload } from "../service/Service.ts"
 
 const starts = [
@@ -22,7 +23,7 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   max_container_instances: number("Container instances", {
     hint: "Leave empty to count containers as devices. 0 means unlimited."
   }),
-  duration_days: number("Days of a license’s term", { hint: "Leave empty to give each license its own expiry." }),
+  duration_days: number(fieldLabels.duration_days, { hint: "Leave empty to give each license its own expiry." }),
   maintenance_days: number("Days of maintenance", { hint: "Perpetual licenses only. Leave empty for no end." }),
   duration_starts: choice("The term starts", starts),
   reminder_days: numbers("Days of reminders", {
@@ -41,7 +42,7 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   public_trial: flag("Applications may start trials without a key"),
   allow_vm: flag("Virtual machines are allowed"),
   allow_container: flag("Containers are allowed"),
-  allow_transfer: flag("Licenses may be transferred"),
-  max_transfers: number("Transfers", { hint: "0 means unlimited." }),
+  allow_transfer: flag(fieldLabels.allow_transfer),
+  max_transfers: number(fieldLabels.max_transfers, { hint: "0 means unlimited." }),
   metadata: metadata()
 }

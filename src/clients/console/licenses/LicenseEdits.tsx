@@ -5,6 +5,7 @@ import type { Change } from "../consequences/UsePreview.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
+import { fieldLabels } from "../service/Failures.ts"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import { listField } from "../tables/ListFields.tsx"
@@ -23,9 +24,9 @@ const editOf = (license: License) => ({
 const fields: ChangeFieldsOf<Update> = {
   customer_name: text("Customer’s name"),
   customer_email: email("Customer’s e-mail"),
-  starts_at: firstDay("Starts on"),
-  expires_at: lastDay("Expires at the end of"),
-  maintenance_expires_at: lastDay("Updates until the end of", { hint: "Perpetual licenses only." }),
+  starts_at: firstDay(fieldLabels.starts_at),
+  expires_at: lastDay(fieldLabels.expires_at),
+  maintenance_expires_at: lastDay(fieldLabels.maintenance_expires_at, { hint: "Perpetual licenses only." }),
   metadata: metadata()
 }
 
@@ -47,7 +48,7 @@ const limits: ChangeFieldsOf<Update> = {
   max_floating_users: number("Floating seats"),
   max_activations: number("Devices", { hint: "0 means unlimited." }),
   max_container_instances: number("Container instances", { hint: "0 means unlimited." }),
-  max_transfers: number("Transfers", { hint: "0 means unlimited." }),
+  max_transfers: number(fieldLabels.max_transfers, { hint: "0 means unlimited." }),
   offline_grace_days: number("Days offline"),
   self_deactivations_per_month: number("Devices removed in 30 days", { hint: "By the customer. 0 is none." })
 }
@@ -82,7 +83,7 @@ const ChangePolicyAction = (props: { readonly id: string; readonly policy: strin
       without: props.policy,
       empty: "The product has no other policy."
     }),
-    expires_at: lastDay("Expires at the end of", {
+    expires_at: lastDay(fieldLabels.expires_at, {
       hint: "Needed if the new policy needs an expiry that the license lacks."
     }),
     keep_features: flag("Keep the features that came with the old policy")

@@ -51,6 +51,23 @@ const faultOf = (issue: SchemaIssue.Issue): Told => {
   return { message: issues[0]?.message ?? "This is not valid.", fields }
 }
 
+/** The labels of fields that refusals name though another form has them. */
+export const fieldLabels = {
+  starts_at: "Starts on",
+  expires_at: "Expires at the end of",
+  maintenance_expires_at: "Updates until the end of",
+  duration_days: "Days of a license’s term",
+  allow_transfer: "Licenses may be transferred",
+  max_transfers: "Transfers"
+} as const
+
+const quoted: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(fieldLabels).map(([name, label]) => [name, `“${label}”`])
+)
+
 /** A sentence with the labels of fields in place of their names in the API. Text with digits, as a number sub_1042, is the reader's own. */
 export const inWords = (message: string, labels: Readonly<Record<string, string>> = {}): string =>
-  message.replaceAll(/\b[a-z]+(?:_[a-z]+)+(?:4)?\b/g, (name) => labels[name] ?? name.replaceAll("_", " "))
+  message.replaceAll(
+    /\b[a-z]+(?:_[a-z]+)+(?:4)?\b/g,
+    (name) => labels[name] ?? quoted[name] ?? name.replaceAll("_", " ")
+  )
