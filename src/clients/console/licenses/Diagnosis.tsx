@@ -21,7 +21,7 @@ type Question = Payload<"diagnoseLicense">
 const fields: FieldsOf<Question> = {
   operation: choice("Operation", choicesOf(["validate", "activate", "check", "consume", "checkout", "offline"])),
   fingerprint: text("Machine’s fingerprint"),
-  app_version: text("Version of the application")
+  app_version: text("Application’s version")
 }
 
 /** One of the license's features by its name, or any other by its code. */

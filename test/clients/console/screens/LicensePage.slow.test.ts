@@ -1,4 +1,4 @@
-/** The page of one license: its many devices and their place above the timeline, and the form that says why it does not work. */
+/** The page of one license: its many devices and their place above the timeline, the form that says why it does not work, and its words. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Refusals } from "../../../../src/insight/activities/Refusals.ts"
@@ -159,6 +159,73 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
           await person.opens(`/licenses/${id}`, "Ada")
           await page.locator("datalist > option").nth(2).waitFor({ state: "attached" })
           assert.strictEqual(await page.getByLabel("Feature", { exact: true }).inputValue(), "Renders")
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "cuts off no label of its facts, of its policy's and of the form that says why it does not work",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id } = yield* prepare()
+        const { policy_id } = yield* client.licenses.get({ params: { id } })
+        yield* withPerson(skip, async (person) => {
+          for (const [path, heading, labels] of [
+            [`/licenses/${id}`, "Ada", 15],
+            [`/policies/${policy_id}`, "P", 15]
+          ] as const) {
+            await person.opens(path, heading)
+            await person.isLoaded()
+            for (const width of [1440, 1280, 1024, 390]) {
+              await person.changesLook({ width })
+              const shown = "[...document.querySelectorAll('.facts dt, .asking label')]"
+              assert.isAtLeast((await person.page.evaluate(`${shown}.length`)) as number, labels)
+              const cut = `${shown}.filter(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth)`
+              assert.deepStrictEqual(await person.page.evaluate(`${cut}.map(({ textContent }) => textContent)`), [])
+            }
+          }
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "says by the names of fields why a policy is refused, and names the features of one that it got",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id: product_id } = yield* client.products.create({ payload: { name: "Suite", code: "suite" } })
+        const params = { id: product_id }
+        const policy = (name: string, terms: { license_type: "perpetual" | "time_limited"; duration_days?: number }) =>
+          client.policies.create({ params, payload: { name, code: name.toLowerCase(), ...terms } })
+        const owned = yield* policy("Owned", { license_type: "perpetual" })
+        yield* policy("Yearly", { license_type: "time_limited" })
+        const studio = yield* policy("Studio", { license_type: "time_limited", duration_days: 365 })
+        const feature = yield* client.features.create({ params, payload: { code: "sso", name: "Single sign-on" } })
+        yield* client.policies.setFeature({ params: { id: studio.id, feature_id: feature.id }, payload: {} })
+        const given = { product_id, policy_id: owned.id, customer_name: "Ada" }
+        const { id } = (yield* client.licenses.create({ payload: given })).license
+        const fault =
+          "A license of the type time limited needs an expiry: give “Expires at the end of”, or use a policy with “Days of a license’s term”."
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, "Ada")
+          await person.click("Change policy")
+          await person.choose("New policy", "Yearly")
+          await person.sees(`This would be refused. ${fault}`)
+          await person.click("Change policy")
+          await person.page.locator("dialog .fault", { hasText: fault }).waitFor()
+          await person.choose("New policy", "Studio")
+          await person.click("Change policy")
+          await person.isDone()
+          const entry = person.page.locator(".timeline > li", { hasText: "Policy changed" })
+          await entry.getByText(/Single sign-on included yes/).waitFor()
+          assert.notInclude(await entry.textContent(), "sso")
+          await person.opens(`/licenses/${id}/audit`, "Audit of Ada")
+          await person.sees(/^Single sign-on:/)
+          // The browser itself reports the refused request.
+          person.problems.length = 0
         })
       }),
     minutes

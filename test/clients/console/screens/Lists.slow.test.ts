@@ -175,7 +175,7 @@ const choosesOnPhone = async (person: Person) => {
   await page.getByRole("button", { name: "Suspend" }).waitFor({ state: "detached" })
 }
 
-/** Names wrap in rows with sentences; elsewhere cut text is shown on hover and focus. */
+/** Names wrap in rows with sentences, and so does what happened in a feed; elsewhere cut text is shown on hover and focus. */
 const tellsWholeNames = async (person: Person) => {
   const { page } = person
   await person.changesLook({ width: 1024 })
@@ -185,10 +185,19 @@ const tellsWholeNames = async (person: Person) => {
     "[...document.querySelectorAll('.telling th')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
   assert.strictEqual(await page.evaluate(cut), 0)
   await person.opens("/activity?feed=events", "Activity")
-  const event = page.getByRole("rowheader", { name: "License activation limit reached" })
-  await event.getByRole("button").focus()
-  assert.strictEqual(await event.getAttribute("title"), "License activation limit reached")
+  const row = page.getByRole("row", { name: "License activation limit reached" })
+  await row.getByRole("link").waitFor()
+  for (const width of widths) {
+    await person.changesLook({ width })
+    assert.deepStrictEqual(await page.evaluate(cutEvents), [], String(width))
+  }
+  await person.changesLook({ width: 1024 })
+  await row.getByRole("link").focus()
+  assert.include(await row.getByRole("cell").nth(1).getAttribute("title"), long)
 }
+
+const cutEvents = `[...document.querySelectorAll(".feed tbody th, .opener")]
+  .filter(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth).map(({ textContent }) => textContent)`
 
 /** What is cut off at any width, of lists and of records with long names. */
 const misplacedOn = async (person: Person, made: Prepared) => {
