@@ -39,13 +39,13 @@ interface Props {
 }
 
 /** Filters that a link sets. */
-const LinkedChips = ({ search: { device_id, feature_code, product_id, request_id } }: Props) => {
+const LinkedChips = ({ search: { device_id, feature_code, license_id, product_id, request_id } }: Props) => {
   const narrow = useNarrowFeed()
   return (
     <>
       {device_id !== undefined && (
         <SetChip label="Device" id={device_id} onRemove={() => narrow({ device_id: undefined })}>
-          <LinkedDevice id={device_id} />
+          <LinkedDevice id={device_id} license={license_id} />
         </SetChip>
       )}
       {feature_code !== undefined && (
@@ -62,11 +62,20 @@ const LinkedChips = ({ search: { device_id, feature_code, product_id, request_id
   )
 }
 
-/** A device is read with its license, which its entries name. */
-const LinkedDevice = ({ id }: { readonly id: string }) => {
-  const [newest] = lastOf(useAsk("listActivities", { query: { device_id: id, limit: 1 } }))?.items ?? []
-  return newest?.license_id === undefined ? <code>{id}</code> : <DeviceName id={id} license={newest.license_id} />
+interface LinkedDeviceProps {
+  readonly id: string
+  readonly license: string | undefined
 }
+
+/** A device is read with its license, which the address or its entries name. */
+const LinkedDevice = ({ id, license }: LinkedDeviceProps) => {
+  const [newest] = lastOf(useAsk("listActivities", { query: { device_id: id, limit: 1 } }))?.items ?? []
+  const owner = license ?? newest?.license_id
+  return owner === undefined ? endOf(id) : <DeviceName id={id} license={owner} />
+}
+
+/** Of a device without entries; the chip has the whole id on hover. */
+const endOf = (id: string) => `…${id.slice(-4)}`
 
 const LinkedFeature = ({ code, product }: { readonly code: string; readonly product: string | undefined }) => (
   <FeatureName code={code} nameOf={useFeatureNames(product).nameOf} />
@@ -130,9 +139,10 @@ export const EventFilters = ({ search }: Props) => {
 /** A record of any kind: its newest event says which, and has its name. */
 const EventRecordChip = ({ id, onRemove }: { readonly id: string; readonly onRemove: () => void }) => {
   const [newest] = lastOf(useAsk("listEvents", { query: { resource_id: id, limit: 1 } }))?.items ?? []
+  const isDevice = id.startsWith("dev_")
   return (
-    <SetChip label={newest === undefined ? "Record" : nounOf(newest)} id={id} onRemove={onRemove}>
-      {newest === undefined ? <code>{id}</code> : <EventRecord of={newest} />}
+    <SetChip label={newest !== undefined ? nounOf(newest) : isDevice ? "Device" : "Record"} id={id} onRemove={onRemove}>
+      {newest !== undefined ? <EventRecord of={newest} /> : isDevice ? endOf(id) : <code>{id}</code>}
     </SetChip>
   )
 }

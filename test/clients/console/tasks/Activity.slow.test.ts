@@ -199,6 +199,18 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
           await chip(/^License\s*Lise Meitner …\w{4}$/)
           await person.opens("/activity?feed=events&resource_id=lic_unknown", "Activity")
           await chip(/^Record\s*lic_unknown$/)
+          await person.opens("/activity?feed=events&resource_id=dev_unknown", "Activity")
+          await chip(/^Device\s*…nown$/)
+          await person.opens("/activity?device_id=dev_unknown", "Activity")
+          await chip(/^Device\s*…nown$/)
+          // Its entries may be older than those that are kept.
+          await page.route(/activities\?(?=.*device_id)(?=.*limit=1\b)/, async (route) => {
+            const response = await route.fetch()
+            const { meta } = (await response.json()) as { readonly meta: object }
+            await route.fulfill({ response, json: { data: [], meta } })
+          })
+          await person.opens(`/activity?device_id=${device!.id}&license_id=${license.id}`, "Activity")
+          await chip(/^Device\s*laptop-of-lise$/)
         })
       }),
     minutes
