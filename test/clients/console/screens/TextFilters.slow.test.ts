@@ -1,0 +1,60 @@
+/** Filters by text, which an address sets: they are chips that can be removed, narrow their list, and are on paper. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+
+const minutes = 5 * 60_000
+
+const prepare = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  for (const name of ["Ada", "Bob"]) {
+    const code = name.toLowerCase()
+    yield* client.customers.create({ payload: { name, code, email: `${code}@example.com` } })
+    yield* issue(
+      {},
+      { customer_name: name, customer_email: `${code}@example.com`, metadata: { batch: `${name}’s fair` } }
+    )
+  }
+})
+
+/** Awaits that the list has Ada, and Bob only if it is not narrowed. */
+const lists = async (person: Person, bob: "visible" | "detached") => {
+  const row = (name: string) => person.page.getByRole("row", { name })
+  await row("Ada").waitFor()
+  await row("Bob").waitFor({ state: bob })
+}
+
+layer(consoleLayer, { timeout: minutes })("A filter by text", (it) => {
+  it.effect(
+    "that the address sets narrows the list, stands on paper, and is removed by its button",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* prepare
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          for (const [path, heading, label, text] of [
+            ["/customers?email=ada@example.com", "Customers", "E-mail", "ada@example.com"],
+            ["/licenses?batch=Ada’s fair", "Licenses", "Batch", "Ada’s fair"],
+            ["/licenses?q=ada@example.com", "Licenses", "Customer", "ada@example.com"]
+          ] as const) {
+            await person.opens(path, heading)
+            await lists(person, "detached")
+            const chip = page.locator(".chip.set").filter({ has: page.getByLabel(label, { exact: true }) })
+            assert.strictEqual(await chip.getByRole("searchbox").inputValue(), text)
+            await page.emulateMedia({ media: "print" })
+            assert.isTrue(await chip.getByRole("searchbox").isVisible(), path)
+            assert.strictEqual(await page.locator(".filters .chip").filter({ visible: true }).count(), 1)
+            assert.strictEqual(await page.getByRole("button").count(), 0)
+            await page.emulateMedia({ media: null })
+            await person.click(`Remove the filter ${label}`)
+            await lists(person, "visible")
+            assert.notInclude(page.url(), "=")
+            await chip.waitFor({ state: "detached" })
+          }
+        })
+      }),
+    minutes
+  )
+})
