@@ -52,8 +52,7 @@ const Used = ({ feature }: Props) => {
   const used = extra_credits === undefined && overage === undefined ? total_consumptions : quota - remaining
   return (
     <p className="used">
-      <strong>{countOf(used)}</strong> of {countOf(quota)}
-      <span className="quiet"> · {countOf(remaining)} left</span>
+      <strong>{countOf(used)}</strong> of {countOf(quota)} <span className="quiet">· {countOf(remaining)} left</span>
     </p>
   )
 }

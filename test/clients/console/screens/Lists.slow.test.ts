@@ -24,6 +24,14 @@ const prepare = Effect.gen(function* () {
     payload: { fingerprint: "m-1", hostname: long.replaceAll(/\W+/g, "-").toLowerCase() }
   })
   yield* client.products.create({ payload: { name: word, code: "one-word" } })
+  const feature = yield* client.features.create({
+    params: { id: first.product_id },
+    payload: { name: word, code: "one-word" }
+  })
+  const assigned = { feature_id: feature.id, max_consumptions: 10 }
+  yield* client.licenses.assignFeature({ params: { id: first.id }, payload: assigned })
+  const use = { fingerprint: "m-1", feature_code: "one-word" }
+  for (const event_id of ["1", "2"]) yield* first.runtime.consume({ payload: { ...use, event_id, amount: 4 } })
   yield* Effect.flip(first.runtime.activate({ payload: { fingerprint: "m-2" } }))
   const purchase = yield* recordPurchase({ product: first.product_id, customer: customer.id })
   const licenses = Array.from({ length: listed }, (_, index) => ({
@@ -205,6 +213,7 @@ const misplacedOn = async (person: Person, made: Prepared) => {
   const { page } = person
   const found: Array<string> = []
   for (const [path, heading] of [
+    ["", "Overview"],
     ["/licenses", "Licenses"],
     ["/devices", "Devices"],
     ["/customers", "Customers"],
