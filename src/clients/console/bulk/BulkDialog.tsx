@@ -5,6 +5,7 @@
 import { useNavigate } from "@tanstack/react-router"
 import type { Exit } from "effect"
 import { useEffect, useId, useRef, useState } from "react"
+import { createPortal } from "react-dom"
 import type { BulkJob, BulkJobCreate, BulkParameters } from "../../../licensing/bulk/BulkJob.ts"
 import type { Chosen } from "../batch/LicenseFile.tsx"
 import { type ChangeFieldsOf, flag, lastDay, text } from "../parts/Fields.tsx"
@@ -65,7 +66,8 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
     },
     onClose: close
   }
-  return (
+  // Not inside the bar of chosen rows, whose styles are for its own texts and buttons.
+  return createPortal(
     <dialog ref={dialog} aria-labelledby={id} onClose={closed}>
       <h2 id={id}>{change.send("licenses")}</h2>
       {step.at === "asking" && (
@@ -94,7 +96,8 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
           onClose={close}
         />
       )}
-    </dialog>
+    </dialog>,
+    document.body
   )
 }
 

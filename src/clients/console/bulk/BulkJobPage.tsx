@@ -67,7 +67,7 @@ const Screen = ({ first }: { readonly first: BulkJob }) => {
           >
             {!isRefused && <p role="status">{progressOf(latest)}</p>}
             {latest.failure !== undefined && <p className="failed">{latest.failure}</p>}
-            <JobProgress of={latest} />
+            {latest.status !== "completed" && <JobProgress of={latest} />}
             <Facts
               of={[
                 [latest.dry_run ? "Would change" : "Changed", countOf(latest.changed)],
@@ -171,6 +171,7 @@ const isInstant = (name: string) => /_(at|before|after)$/.test(name)
 const Value = ({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode => {
   if (value === null) return "–"
   if (typeof value === "boolean") return value ? "yes" : "no"
+  if (name === "status") return <Status of={String(value)} />
   if (isInstant(name)) return <Time at={new Date(value as string | number).getTime()} />
   if (name.endsWith("_id")) return <RecordName field={name} id={String(value)} />
   return typeof value === "object" ? <Changes of={value as Members} /> : wordsOf(String(value))

@@ -5,22 +5,15 @@ import type { BulkJob, BulkRefusal } from "../../../licensing/bulk/BulkJob.ts"
 import { ExportCsv } from "../batch/ExportCsv.tsx"
 import type { PageQuery } from "../batch/ReadAll.ts"
 import { countOf } from "../parts/Format.ts"
-import { licenseName } from "../parts/LicenseName.ts"
-import { useNamed } from "../parts/Names.tsx"
+import { RecordName } from "../parts/Names.tsx"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
 import { inWords } from "../service/Failures.ts"
-import { askAgain, lastOf, run, useAsk } from "../service/Hooks.ts"
+import { askAgain, run, useAsk } from "../service/Hooks.ts"
 
 interface Props {
   readonly of: BulkJob
-}
-
-/** A license by its name, once that is read. */
-const LicenseLink = ({ id }: { readonly id: string }) => {
-  const license = useNamed(lastOf(useAsk("getLicense", { params: { id } })))
-  return <RecordLink field="license_id" id={id} name={license && licenseName(license)} />
 }
 
 /** So many tell what is wrong; the page of the job has all. */
@@ -36,7 +29,7 @@ export const FirstRefusals = ({ of: { id, refused } }: Props) => {
           <ul className="changes">
             {items.map(({ license_id, message }) => (
               <li key={license_id}>
-                <LicenseLink id={license_id} />: {inWords(message)}
+                <RecordName field="license_id" id={license_id} />: {inWords(message)}
               </li>
             ))}
           </ul>
@@ -84,7 +77,7 @@ export const Refusals = ({ of: { id, refused } }: Props) => {
               keyOf={({ license_id }) => license_id}
               empty="None."
               columns={[
-                { title: "License", show: ({ license_id }) => <LicenseLink id={license_id} /> },
+                { title: "License", show: ({ license_id }) => <RecordName field="license_id" id={license_id} /> },
                 { title: "Why", wraps: true, goes: "last", show: ({ message }) => inWords(message) }
               ]}
             />

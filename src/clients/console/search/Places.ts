@@ -8,6 +8,8 @@ export interface Item {
   readonly name: string
   /** One of these is enough. */
   readonly scopes: ReadonlyArray<ManagementScope>
+  /** The address of screens that belong to it, too. */
+  readonly also?: string
 }
 
 export interface Group {
@@ -19,9 +21,9 @@ export const groups: ReadonlyArray<Group> = [
   {
     name: "Manage",
     items: [
-      { to: "/licenses", icon: "key", name: "Licenses", scopes: ["license:read"] },
+      { to: "/licenses", icon: "key", name: "Licenses", scopes: ["license:read"], also: "/bulk-jobs" },
       { to: "/devices", icon: "device", name: "Devices", scopes: ["license:read"] },
-      { to: "/products", icon: "product", name: "Products", scopes: ["product:read"] }
+      { to: "/products", icon: "product", name: "Products", scopes: ["product:read"], also: "/policies" }
     ]
   },
   {

@@ -1,5 +1,5 @@
 /** The main navigation, in groups: beside the screen, or where that has no room, behind a button. */
-import { Link } from "@tanstack/react-router"
+import { Link, useRouterState } from "@tanstack/react-router"
 import { type ReactNode, type RefObject, useId } from "react"
 import { Icon } from "../look/Icon.tsx"
 import { type Group, groups, type Item } from "../search/Places.ts"
@@ -43,16 +43,22 @@ export const Navigation = ({ children, menu }: Props) => {
 
 const GroupView = ({ group, onChosen }: { readonly group: Group; readonly onChosen: () => void }) => {
   const id = useId()
+  const path = useRouterState({ select: ({ location }) => location.pathname })
   return (
     <>
       <p id={id} className="quiet">
         {group.name}
       </p>
       <ul aria-labelledby={id}>
-        {group.items.map(({ icon, name, to }) => (
+        {group.items.map(({ also, icon, name, to }) => (
           <li key={to}>
             {/* Only addresses of screens get here. */}
-            <Link to={to as "/"} activeOptions={{ exact: false, includeSearch: false }} onClick={onChosen}>
+            <Link
+              to={to as "/"}
+              activeOptions={{ exact: false, includeSearch: false }}
+              aria-current={also !== undefined && path.startsWith(also) ? "true" : undefined}
+              onClick={onChosen}
+            >
               <Icon name={icon} />
               {name}
             </Link>
