@@ -2,7 +2,7 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import type { WebhookEndpoint } from "../../../ledger/webhooks/Webhook.ts"
 import type { WebhookEndpointHealth } from "../../../ledger/webhooks/WebhookHealth.ts"
-import { countOf } from "../parts/Format.ts"
+import { counted, countOf } from "../parts/Format.ts"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
@@ -112,7 +112,7 @@ const Deliveries = ({
       {told !== undefined && <p>{told}</p>}
       {attempts > 0 && (
         <p>
-          <strong>{rateOf(health.success_rate_24h)}</strong> of {countOf(attempts)} attempts succeeded
+          <strong>{rateOf(health.success_rate_24h)}</strong> of {counted(attempts, "attempt")} succeeded
         </p>
       )}
       <Facts

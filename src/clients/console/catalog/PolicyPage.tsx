@@ -86,7 +86,7 @@ type Rows = ReadonlyArray<readonly [name: string, value: string]>
 const limitsOf = (policy: Policy): Rows => [
   ["Devices", limitOf(policy.max_activations)],
   ["Floating seats", policy.max_floating_users ? countOf(policy.max_floating_users) : "off"],
-  ["Borrowed seats", policy.borrow_days_max ? `up to ${countOf(policy.borrow_days_max)} days` : "not allowed"],
+  ["Borrowed seats", policy.borrow_days_max ? `up to ${daysOf(policy.borrow_days_max)}` : "not allowed"],
   ["Transfers", policy.allow_transfer ? limitOf(policy.max_transfers) : "not allowed"],
   ["Offline use", policy.allow_offline_activation ? daysOf(policy.offline_grace_days) : "not allowed"],
   ["Removed by customers", `${countOf(policy.self_deactivations_per_month)} in 30 days`]

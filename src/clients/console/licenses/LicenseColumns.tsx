@@ -28,6 +28,16 @@ export const columnsOfCustomer = (): ReadonlyArray<Column<License>> => [
   ...licenseColumns().filter(({ title }) => !["Customer", "Product", "Policy"].includes(title))
 ]
 
+/** In place of the expiry where the end of the updates is asked for: most licenses with one never expire. */
+const updatesColumn: Column<License> = {
+  title: "Updates until",
+  sort: "maintenance_expires_at",
+  show: ({ maintenance_expires_at }) => <Time at={maintenance_expires_at} only="day" />
+}
+
+export const maintainedColumns = (): ReadonlyArray<Column<License>> =>
+  licenseColumns().map((column) => (column.sort === "expires_at" ? updatesColumn : column))
+
 export const licenseColumns = (
   product: (license: License) => ReactNode = ({ expanded }) => expanded?.product?.name ?? "–",
   policy: (license: License) => ReactNode = ({ expanded }) => expanded?.policy?.name ?? "–"

@@ -99,14 +99,23 @@ const Uses = ({ license, mayChange, refused }: UsesProps) => {
   )
 }
 
-const Until = ({ license: { expires_at } }: { readonly license: License }) =>
-  expires_at === undefined ? (
-    <span>never expires</span>
-  ) : (
-    <span>
-      {expires_at < now() ? "expired" : "expires"} <Time at={expires_at} only="day" />
-    </span>
-  )
+const Until = ({ license: { expires_at, maintenance_expires_at } }: { readonly license: License }) => (
+  <>
+    {expires_at === undefined ? (
+      <span>never expires</span>
+    ) : (
+      <span>
+        {expires_at < now() ? "expired" : "expires"} <Time at={expires_at} only="day" />
+      </span>
+    )}
+    {maintenance_expires_at !== undefined && (
+      <span>
+        {maintenance_expires_at < now() ? "updates ended" : "updates until"}{" "}
+        <Time at={maintenance_expires_at} only="day" />
+      </span>
+    )}
+  </>
+)
 
 /** What ends something stands last, after a rule. */
 const MoreActions = ({ license }: { readonly license: License }) => (

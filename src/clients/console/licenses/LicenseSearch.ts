@@ -18,7 +18,16 @@ export const LicenseSearch = Schema.Struct({
   status: Schema.optionalKey(LicenseStatus),
   expires: Schema.optionalKey(Period),
   maintenance: Schema.optionalKey(Period),
-  sort: Schema.optionalKey(Schema.Literals(["created_at", "-created_at", "expires_at", "-expires_at"])),
+  sort: Schema.optionalKey(
+    Schema.Literals([
+      "created_at",
+      "-created_at",
+      "expires_at",
+      "-expires_at",
+      "maintenance_expires_at",
+      "-maintenance_expires_at"
+    ])
+  ),
   cursor: text
 })
 export type LicenseSearch = typeof LicenseSearch.Type

@@ -13,7 +13,7 @@ import { changed, Filter, isPart, List, pageOf, TextFilter, useNarrow } from "..
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { RecordChips } from "../tables/RecordChip.tsx"
 import { Views } from "../tables/Views.tsx"
-import { licenseColumns } from "./LicenseColumns.tsx"
+import { licenseColumns, maintainedColumns } from "./LicenseColumns.tsx"
 import { filtersOf, type LicenseSearch } from "./LicenseSearch.ts"
 import { Period } from "./Periods.ts"
 
@@ -21,6 +21,7 @@ const route = getRouteApi("/licenses")
 const statuses = choicesOf(LicenseStatus.literals)
 const periods = choicesOf(Period.literals)
 const columns = licenseColumns()
+const maintained = maintainedColumns()
 
 export const Licenses = () => {
   const search: LicenseSearch = route.useSearch()
@@ -53,7 +54,7 @@ export const Licenses = () => {
         noun="license"
         icon="key"
         empty={isNarrowed ? <NoMatch /> : <First mayIssue={mayIssue} />}
-        columns={columns}
+        columns={search.maintenance === undefined ? columns : maintained}
         page={page}
         search={search}
         choice={choice}

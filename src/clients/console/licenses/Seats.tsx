@@ -37,10 +37,14 @@ export const Seats = ({ license: { id, limits } }: { readonly license: License }
                 { title: "Device", show: (lease) => <Holder license={id} device={lease.device_id} /> },
                 { title: "Since", goes: "last", show: ({ checked_out_at }) => <Time at={checked_out_at} /> },
                 { title: "Last heartbeat", goes: "first", show: ({ heartbeat_at }) => <Time at={heartbeat_at} /> },
-                { title: "Free at the latest", show: ({ expires_at }) => <Time at={expires_at} /> },
                 {
-                  title: "Borrowed until",
-                  show: ({ borrowed_until }) => borrowed_until !== undefined && <Time at={borrowed_until} />
+                  title: "Free at the latest",
+                  show: ({ borrowed_until, expires_at }) => (
+                    <>
+                      <Time at={expires_at} {...(borrowed_until !== undefined && { only: "day" })} />
+                      {borrowed_until !== undefined && <small>borrowed</small>}
+                    </>
+                  )
                 }
               ]}
             />

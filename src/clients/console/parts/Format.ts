@@ -35,7 +35,7 @@ export const capital = (words: string) => words.charAt(0).toUpperCase() + words.
 /** 0 is no limit in most limits of the contract. */
 export const limitOf = (limit: number) => (limit === 0 ? "no limit" : countOf(limit))
 
-const counted = (count: number, unit: string) => `${countOf(count)} ${unit}${count === 1 ? "" : "s"}`
+export const counted = (count: number, unit: string) => `${countOf(count)} ${unit}${count === 1 ? "" : "s"}`
 
 /** Shows whole multiples of 365 days as years. */
 export const daysOf = (days: number) =>

@@ -7,7 +7,7 @@ import type { OperationId, Success } from "../../client/Client.ts"
 import { maintenanceIn, periodOf } from "../licenses/Periods.ts"
 import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
 import { Icon } from "../look/Icon.tsx"
-import { cappedOf, countOf } from "../parts/Format.ts"
+import { cappedOf, counted, countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { useNamed } from "../parts/Names.tsx"
 import { Section, Time, tellCut } from "../parts/Show.tsx"
@@ -110,8 +110,8 @@ const Line = (props: { readonly level: "failed" | "soon"; readonly children: Rea
 
 const failureOf = ({ failed_24h, is_active, pending }: WebhookEndpointHealth): string =>
   is_active
-    ? `${countOf(failed_24h)} attempts failed in 24 hours, ${countOf(pending)} deliveries wait`
-    : `the service has switched it off, and ${countOf(pending)} deliveries wait`
+    ? `${counted(failed_24h, "attempt")} failed in 24 hours; deliveries waiting: ${countOf(pending)}`
+    : `The service has switched it off; deliveries waiting: ${countOf(pending)}`
 
 const failingWebhooks = ({ per_endpoint }: Success<"getWebhookHealth">): Lines =>
   per_endpoint
@@ -132,8 +132,8 @@ const failingMail = ({ mails, status }: Success<"getMailHealth">): Lines =>
         <Line key="mail" level="failed">
           <Link to="/operations">{status === "failing" ? "Mail is not sent" : "Some mails are not sent"}</Link>
           <small>
-            {countOf(mails.failed_24h)} attempts failed and {countOf(mails.given_up_24h)} mails were given up in 24
-            hours, {countOf(mails.pending)} wait
+            {counted(mails.failed_24h, "attempt")} failed and {counted(mails.given_up_24h, "mail")} given up in 24
+            hours; waiting: {countOf(mails.pending)}
           </small>
         </Line>
       ]
@@ -160,10 +160,10 @@ const nearQuotas = ({ near_quotas }: Report): Lines =>
       </Link>
       <small>
         {resets_at === undefined ? (
-          "add credits"
+          "Add credits"
         ) : (
           <>
-            begins anew on <Time at={resets_at} only="day" />
+            Begins anew on <Time at={resets_at} only="day" />
           </>
         )}
       </small>
@@ -190,7 +190,7 @@ const inGrace =
                 ? "1 license has expired and still works"
                 : `${cappedOf(page)} licenses have expired and still work`}
             </Link>
-            <small>in their grace period: extend them, or let them end</small>
+            <small>In their grace period: extend them, or let them end</small>
           </Line>
         ]
 
@@ -204,7 +204,7 @@ const expire =
             <Link to="/licenses" search={{ ...of, status: "active", expires: "next_30_days", sort: "expires_at" }}>
               {page.total === 1 ? "1 license expires" : `${cappedOf(page)} licenses expire`} in 30 days
             </Link>
-            <small>offer a renewal</small>
+            <small>Offer a renewal</small>
           </Line>
         ]
 
@@ -215,9 +215,12 @@ const maintenanceEnds =
       ? []
       : [
           <Line key="maintenance" level="soon">
-            <Link to="/licenses" search={{ ...of, status: "active", maintenance: "next_30_days" }}>
+            <Link
+              to="/licenses"
+              search={{ ...of, status: "active", maintenance: "next_30_days", sort: "maintenance_expires_at" }}
+            >
               The updates of {page.total === 1 ? "1 license end" : `${cappedOf(page)} licenses end`} in 30 days
             </Link>
-            <small>offer a renewal of the maintenance</small>
+            <small>Offer a renewal of the maintenance</small>
           </Line>
         ]

@@ -98,13 +98,19 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
         yield* runtime.consume({ payload: { ...use, feature_code: "renders", event_id: "1" } })
         yield* Effect.flip(runtime.consume({ payload: { ...use, feature_code: "renders", event_id: "2" } }))
         yield* (yield* Refusals).pass
-        const both = yield* issue({ max_activations: 2, max_floating_users: 1 }, { customer_name: "Both" })
+        const both = yield* issue(
+          { max_activations: 2, max_floating_users: 1, borrow_days_max: 7 },
+          { customer_name: "Both" }
+        )
         yield* both.runtime.activate({ payload: { fingerprint: "machine-1" } })
-        yield* both.runtime.checkout({ payload: { fingerprint: "machine-1" } })
+        const until = Date.now() + 86_400_000
+        yield* both.runtime.checkout({ payload: { fingerprint: "machine-1", until } })
         yield* withPerson(skip, async (person) => {
           const { page } = person
           await person.opens(`/licenses/${both.id}`, "Both")
           await person.sees("slot and seat")
+          await page.getByRole("region", { name: "Floating seats" }).getByRole("button", { name: "Show all 1" }).click()
+          await page.getByRole("row", { name: /borrowed$/ }).waitFor()
           await person.opens(`/licenses/${id}`, "Ada")
           await person.isLoaded()
           await page.setViewportSize({ width: 1440, height: 900 })

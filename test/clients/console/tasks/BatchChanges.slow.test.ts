@@ -72,8 +72,10 @@ layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
           const file = await downloaded(person, () => person.click("Refusals as CSV"))
           assert.strictEqual(file.trim().split("\r\n").length, 4)
           assert.include(file, ids[0]!)
+          assert.strictEqual(await person.page.getByRole("progressbar").count(), 0)
           await person.click("All bulk jobs", "link")
           await person.seesHeading("Bulk jobs")
+          await person.page.locator(".navigation a[aria-current]", { hasText: "Licenses" }).waitFor()
           await person.page.getByRole("row", { name: /^Suspend ?Not paid. Completed 110 107 3/ }).waitFor()
           await person.page.getByRole("row", { name: /^Check: suspend ?Not paid. Completed 110 – 3/ }).waitFor()
           await person.choose("Change", "Reinstate")
@@ -120,8 +122,10 @@ layer(bulkLayer, { timeout: minutes })("Of many licenses", (it) => {
           await person.opens("", "Overview")
           await person.click("The updates of 1 license end in 30 days", "link")
           await person.seesHeading("Licenses")
-          await person.sees("Soon without updates")
           await person.sees("1 license")
+          await person.page.getByRole("columnheader", { name: "Updates until" }).waitFor()
+          await person.click("Soon without updates", "link")
+          await person.sees(/^updates until \d/)
         })
       }),
     minutes
