@@ -1,10 +1,10 @@
 /** What a change of a license would do, in its dialog, before it is made. */
 
-import { Exit } from "effect"
+import { Cause, Exit } from "effect"
 import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
 import { Lines } from "../parts/Show.tsx"
-import { inWords, tell } from "../service/Failures.ts"
+import { inWords, isFinal, tell } from "../service/Failures.ts"
 import { type Difference, differencesOf, type Preview } from "./Differences.ts"
 import { type Change, usePreview } from "./UsePreview.ts"
 
@@ -22,7 +22,14 @@ export const Consequences = ({ change, id }: Props) => {
       ) : Exit.isSuccess(shown.exit) ? (
         <Shown preview={shown.exit.value} />
       ) : (
-        <p className="quiet">What would change cannot be shown. {inWords(tell(shown.exit.cause).message)}</p>
+        <>
+          <p className="quiet">What would change cannot be shown. {inWords(tell(shown.exit.cause).message)}</p>
+          {!isFinal(Cause.squash(shown.exit.cause)) && (
+            <button type="button" className="small" onClick={shown.again}>
+              Try again
+            </button>
+          )}
+        </>
       )}
     </div>
   )

@@ -95,12 +95,12 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
       {fields.map(([name, field]) => (
         <FieldView key={name} name={name} field={field} texts={textsOf(field, opened[name])} fault={faults[name]} />
       ))}
+      {previewed !== undefined && props.preview?.(previewed as P)}
       {faults[""] !== undefined && (
         <p role="alert" className="failed">
           {faults[""]}
         </p>
       )}
-      {previewed !== undefined && props.preview?.(previewed as P)}
       <div className="row end">
         {props.children}
         <button type="submit" className={props.danger ? "danger" : "primary"} aria-disabled={busy}>

@@ -49,6 +49,25 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
   )
 
   it.effect(
+    "what a change would do is asked for again where no response came",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { licenses, name } = yield* prepare(1)
+        yield* withPerson(skip, async (person) => {
+          await person.page.route("**/preview", (route) => route.abort())
+          await person.opens(`/licenses/${licenses[0]!.id}`, `${name} customer 1`)
+          await person.pick("More", "Suspend")
+          await person.sees(/^What would change cannot be shown. The service cannot be reached/)
+          await person.page.unroute("**/preview")
+          await person.click("Try again")
+          await person.page.getByRole("status", { name: "What changes" }).getByText("Suspended").waitFor()
+          forgive(person)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "a suspension that somebody else made is not offered to be undone",
     ({ skip }) =>
       Effect.gen(function* () {
