@@ -17,7 +17,7 @@ export const Value = ({ name, of }: Props) => {
   if (typeof of === "string") {
     if (/_(?:at|start|end)$/.test(name) && !Number.isNaN(Date.parse(of))) return <Time at={Date.parse(of)} only="day" />
     if (name.endsWith("_id")) return <RecordName field={name} id={of} />
-    return name === "status" ? wordsOf(of) : of
+    return /(?:^|_)(?:status|type)$/.test(name) ? wordsOf(of) : of
   }
   return isMembers(of) ? wordsIn(of) : JSON.stringify(of)
 }
@@ -41,4 +41,4 @@ const wordsIn = (members: Members): string =>
     .join(", ") || "none"
 
 const plain = (value: string | number | boolean) =>
-  typeof value === "boolean" ? (value ? "yes" : "no") : String(value)
+  typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "number" ? countOf(value) : value

@@ -210,7 +210,10 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
         yield* policy("Yearly", { license_type: "time_limited" })
         const studio = yield* policy("Studio", { license_type: "time_limited", duration_days: 365 })
         const feature = yield* client.features.create({ params, payload: { code: "sso", name: "Single sign-on" } })
-        yield* client.policies.setFeature({ params: { id: studio.id, feature_id: feature.id }, payload: {} })
+        yield* client.policies.setFeature({
+          params: { id: studio.id, feature_id: feature.id },
+          payload: { max_consumptions: 5_000 }
+        })
         const given = { product_id, policy_id: owned.id, customer_name: "Ada" }
         const { id } = (yield* client.licenses.create({ payload: given })).license
         const fault =
@@ -226,7 +229,9 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
           await person.click("Change policy")
           await person.isDone()
           const entry = person.page.locator(".timeline > li", { hasText: "Policy changed" })
-          await entry.getByText(/Single sign-on included yes/).waitFor()
+          await entry
+            .getByText(/Single sign-on included yes, quota 5,000, license type perpetual → time limited/)
+            .waitFor()
           assert.notInclude(await entry.textContent(), "sso")
           await person.opens(`/licenses/${id}/audit`, "Audit of Ada")
           await person.sees(/^Single sign-on:/)
