@@ -93,7 +93,7 @@ export const LicensePreview = Schema.Struct({
   ),
   message: Schema.optionalKey(Schema.String.annotate({ description: "The message of the refusal." })),
   detail: Schema.optionalKey(Schema.String.annotate({ description: "The detail of the refusal." })),
-  changed: Schema.Boolean.annotate({ description: "Whether the license would differ; false if it is so already." }),
+  changed: Schema.Boolean.annotate({ description: "Whether the change would alter the license." }),
   before: State,
   after: Schema.optionalKey(State.annotate({ description: "Absent if the change would be refused." }))
 }).annotate({ identifier: "LicensePreview", description: "What a change would do to a license." })

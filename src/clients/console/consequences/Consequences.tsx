@@ -38,7 +38,7 @@ export const Consequences = ({ change, id }: Props) => {
 const Shown = ({ preview }: { readonly preview: Preview }) => {
   const { admitted, changed, message = "" } = preview
   if (!admitted) return <p className="failed">This would be refused. {inWords(message)}</p>
-  if (!changed) return <p className="quiet">Nothing would change: the license is so already.</p>
+  if (!changed) return <p className="quiet">Nothing would change: the license is already in this state.</p>
   const differences = differencesOf(preview)
   if (differences.length === 0)
     return <p className="quiet">Owner, dates, limits, features and what is in use stay as they are.</p>
