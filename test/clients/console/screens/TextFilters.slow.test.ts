@@ -45,6 +45,11 @@ layer(consoleLayer, { timeout: minutes })("A filter by text", (it) => {
             assert.strictEqual(await chip.getByRole("searchbox").inputValue(), text)
             await page.emulateMedia({ media: "print" })
             assert.isTrue(await chip.getByRole("searchbox").isVisible(), path)
+            const shown = "[...document.querySelectorAll('.chip.set :is(input, label)')]"
+            // A width with a fraction of a pixel is rounded.
+            const isCut = "({ clientWidth, scrollWidth }) => clientWidth === 1 || scrollWidth > clientWidth + 1"
+            const widths = "({ clientWidth, scrollWidth, tagName }) => [tagName, clientWidth, scrollWidth]"
+            assert.deepStrictEqual(await page.evaluate(`${shown}.filter(${isCut}).map(${widths})`), [], path)
             assert.strictEqual(await page.locator(".filters .chip").filter({ visible: true }).count(), 1)
             assert.strictEqual(await page.getByRole("button").count(), 0)
             await page.emulateMedia({ media: null })
