@@ -37,11 +37,11 @@ const Purchases = ({ customer, product }: { readonly customer: string; readonly 
         {({ items, next }) =>
           items.length > 0 && (
             <>
+              <h3>Orders of {product.name}</h3>
               <Table
                 caption={`Orders of ${product.name}`}
                 columns={[
                   ...orderColumns(false),
-                  { title: "Product", goes: "last", show: () => product.name },
                   { title: "Actions", quiet: true, number: true, show: (order) => <Refund order={order} /> }
                 ]}
                 rows={items}
@@ -61,9 +61,10 @@ const Purchases = ({ customer, product }: { readonly customer: string; readonly 
         {({ items, next }) =>
           items.length > 0 && (
             <>
+              <h3>Subscriptions of {product.name}</h3>
               <Table
                 caption={`Subscriptions of ${product.name}`}
-                columns={[...subscriptionColumns(false), { title: "Product", goes: "last", show: () => product.name }]}
+                columns={subscriptionColumns(false)}
                 rows={items}
                 keyOf={({ id }) => id}
                 empty=""

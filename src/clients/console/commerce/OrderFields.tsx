@@ -67,5 +67,10 @@ export const orderColumns = (mayReadCustomers: boolean): ReadonlyArray<Column<Or
     goes: "first",
     show: ({ period_end, period_start }) => <Period from={period_start} to={period_end} />
   },
-  { title: "Recorded", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> }
+  {
+    title: "Recorded",
+    sort: "created_at",
+    ...(!mayReadCustomers && { goes: "last" as const }),
+    show: ({ created_at }) => <Time at={created_at} only="day" />
+  }
 ]

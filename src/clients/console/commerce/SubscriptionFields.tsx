@@ -47,10 +47,11 @@ export const subscriptionColumns = (mayReadCustomers: boolean): ReadonlyArray<Co
   {
     title: "Current period ends",
     sort: "current_period_end",
+    ...(!mayReadCustomers && { goes: "last" as const }),
     show: ({ cancel_at_period_end, current_period_end }) => (
       <>
         <Time at={current_period_end} only="day" />
-        {cancel_at_period_end && <small>and it with it</small>}
+        {cancel_at_period_end && <small>and the subscription then</small>}
       </>
     )
   },
