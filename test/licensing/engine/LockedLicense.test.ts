@@ -10,6 +10,9 @@ import { makeNode } from "../../support/database/LicenseNodes.ts"
 import { makeLicense, requestOf } from "../../support/database/StoredLicenses.ts"
 import { poll } from "../../support/rules/Poll.ts"
 
+/** The SQLSTATE of a commit that did not get the event counter in time. */
+const logBusy = "LS002"
+
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
   "a license that is decided under its lock",
   (it) => {
@@ -38,6 +41,26 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
         )
         const payload = yield* ask(license.license, activate, requestOf(license, "m"))
         assert.strictEqual(payload.status, "active")
+      })
+    )
+
+    it.effect("is refused while the event log is busy, and used afterwards", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ask } = yield* Effect.provideService(makeNode, UnlockedAttempts, 0)
+        const license = yield* makeLicense()
+        const activation = ask(license.license, activate, requestOf(license, "m"))
+        yield* sql.unsafe(`
+          CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN RAISE EXCEPTION 'busy' USING ERRCODE = '${logBusy}'; END $$`)
+        yield* sql.unsafe(
+          "CREATE TRIGGER refuse_all BEFORE INSERT ON devices FOR EACH ROW EXECUTE FUNCTION refuse_all()"
+        )
+        const { code, message } = yield* Effect.flip(activation)
+        yield* sql.unsafe("DROP TRIGGER refuse_all ON devices")
+        assert.strictEqual(code, "NOT_READY")
+        assert.include(message, "event log")
+        assert.strictEqual((yield* activation).status, "active")
       })
     )
 
@@ -70,6 +93,7 @@ const accepting = ["DROP TRIGGER refuse_first ON devices", "DROP FUNCTION refuse
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("a commit of a license that was locked", (it) => {
   for (const [code, outcome] of [
     ["unique_violation", "Success"],
+    [logBusy, "Success"],
     ["raise_exception", "Failure"]
   ] as const)
     it.effect(`ends in ${outcome} if the database first answers ${code}, and then the license can be used`, () =>

@@ -3,19 +3,37 @@
  * discarded batches.
  */
 import { assert, describe, it } from "@effect/vitest"
+import { identity } from "effect"
 import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../../src/contract/api/CanonicalJson.ts"
 import { isUsage } from "../../../src/ledger/events/Entry.ts"
+import { update } from "../../../src/licensing/changes/Update.ts"
 import { PendingChanges } from "../../../src/licensing/engine/PendingChanges.ts"
+import { decide, isRefused, pendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
 import type { Prefetched } from "../../../src/licensing/lookups/Prefetch.ts"
-import type { Changes, DeviceRecord, LicenseView, PolicyRecord } from "../../../src/licensing/model/LicenseRecords.ts"
+import type {
+  Changes,
+  DeviceRecord,
+  LicenseView,
+  LinkRecord,
+  PolicyRecord
+} from "../../../src/licensing/model/LicenseRecords.ts"
 import type { Origin } from "../../../src/licensing/rules/LicenseCommand.ts"
 import { settle } from "../../../src/licensing/rules/Lifecycle.ts"
 import { CommittedState } from "../../../src/licensing/state/CommittedState.ts"
 import { anyStep, type Step } from "../../support/rules/CommandArbitraries.ts"
 import { rows as anyRows, bindings } from "../../support/rules/LicenseArbitraries.ts"
 import { applied, eventTypes, perform, settled, viewOf } from "../../support/rules/LicenseRules.ts"
-import { assignmentOf, day, deviceOf, minute, noon, productCode, type Rows } from "../../support/rules/Licenses.ts"
+import {
+  assignmentOf,
+  day,
+  deviceOf,
+  minute,
+  noon,
+  productCode,
+  type Rows,
+  rowsOf
+} from "../../support/rules/Licenses.ts"
 
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
 
@@ -183,4 +201,17 @@ describe("pending changes", () => {
       { numRuns: 200 }
     )
   })
+})
+
+it("a decision says that its refusal is temporary, as of a customer that is being erased", () => {
+  const erasing: LinkRecord = { kind: "customer", id: "cus_1", product_id: "prod_1", erasing: true }
+  const rows = rowsOf({ license: { customer_id: "cus_1", customer_name: "Anna" }, links: [erasing] })
+  const refused = (command: Parameters<typeof update.decide>[1]) => {
+    const pending = new PendingChanges(stateOf(rows), prefetchedOf(rows))
+    const given = { rule: update, command, origin, begin: identity, resume: () => {}, span: undefined }
+    const [decision] = decide(pending, [pendingCommand(given)], noon)
+    return isRefused(decision!) ? decision.refusal : undefined
+  }
+  assert.deepInclude(refused({ customer_name: "Ben" }), { code: "CONFLICT", isTemporary: true })
+  assert.notProperty(refused({ order_id: "ord_none" }), "isTemporary")
 })
