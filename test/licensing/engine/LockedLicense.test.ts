@@ -13,6 +13,16 @@ import { poll } from "../../support/rules/Poll.ts"
 /** The SQLSTATE of a commit that did not get the event counter in time. */
 const logBusy = "LS002"
 
+/** Insertions of devices fail: all, or those of which this is true. A sequence keeps count over rolled back transactions. */
+const refusing = (code: string, when = "true") => [
+  "CREATE SEQUENCE refused",
+  `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+   BEGIN IF ${when} THEN RAISE EXCEPTION 'refused' USING ERRCODE = '${code}'; END IF; RETURN NEW; END $$`,
+  "CREATE TRIGGER refuse BEFORE INSERT ON devices FOR EACH ROW EXECUTE FUNCTION refuse()"
+]
+const isFirst = "nextval('refused') = 1"
+const accepting = ["DROP TRIGGER refuse ON devices", "DROP FUNCTION refuse", "DROP SEQUENCE refused"]
+
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
   "a license that is decided under its lock",
   (it) => {
@@ -50,14 +60,9 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
         const { ask } = yield* Effect.provideService(makeNode, UnlockedAttempts, 0)
         const license = yield* makeLicense()
         const activation = ask(license.license, activate, requestOf(license, "m"))
-        yield* sql.unsafe(`
-          CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$
-          BEGIN RAISE EXCEPTION 'busy' USING ERRCODE = '${logBusy}'; END $$`)
-        yield* sql.unsafe(
-          "CREATE TRIGGER refuse_all BEFORE INSERT ON devices FOR EACH ROW EXECUTE FUNCTION refuse_all()"
-        )
+        for (const statement of refusing(logBusy)) yield* sql.unsafe(statement)
         const { code, message } = yield* Effect.flip(activation)
-        yield* sql.unsafe("DROP TRIGGER refuse_all ON devices")
+        for (const statement of accepting) yield* sql.unsafe(statement)
         assert.strictEqual(code, "NOT_READY")
         assert.include(message, "event log")
         assert.strictEqual((yield* activation).status, "active")
@@ -81,15 +86,6 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
   }
 )
 
-/** The first insertion of a device fails; a sequence keeps count over rolled back transactions. */
-const refusing = (code: string) => [
-  "CREATE SEQUENCE refused",
-  `CREATE FUNCTION refuse_first() RETURNS trigger LANGUAGE plpgsql AS $$
-   BEGIN IF nextval('refused') = 1 THEN RAISE EXCEPTION 'refused' USING ERRCODE = '${code}'; END IF; RETURN NEW; END $$`,
-  "CREATE TRIGGER refuse_first BEFORE INSERT ON devices FOR EACH ROW EXECUTE FUNCTION refuse_first()"
-]
-const accepting = ["DROP TRIGGER refuse_first ON devices", "DROP FUNCTION refuse_first", "DROP SEQUENCE refused"]
-
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("a commit of a license that was locked", (it) => {
   for (const [code, outcome] of [
     ["unique_violation", "Success"],
@@ -101,7 +97,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("a commit 
         const { ask, journal } = yield* makeNode
         const license = yield* makeLicense()
         const holder = yield* openSession((yield* Database).url)
-        for (const statement of refusing(code)) yield* holder.values(statement)
+        for (const statement of refusing(code, isFirst)) yield* holder.values(statement)
         yield* holder.values("BEGIN")
         yield* holder.values(`SELECT FROM licenses WHERE id = '${license.license}' FOR UPDATE`)
         const asked = yield* Effect.forkChild(Effect.exit(ask(license.license, activate, requestOf(license, "m"))))
