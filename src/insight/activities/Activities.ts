@@ -79,7 +79,7 @@ export class Activities extends Context.Service<
 
 const refuseContradictions = ({ from, result_class, status_code, to }: ActivityFilter) => {
   if (from !== undefined && to !== undefined && from >= to)
-    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: choose a from that is earlier than to.", "to"))
+    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: from must be before to.", "to"))
   return status_code !== undefined && result_class !== undefined && status_code < 400 !== (result_class === "succeeded")
     ? Effect.fail(
         refuse(

@@ -189,7 +189,10 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "The bulk job has ended.",
     "Only a job that is pending or running can be canceled; create another one to change more."
   ),
-  PAYLOAD_TOO_LARGE: entry("The body is larger than 256 KiB.", "Send less, in several requests."),
+  PAYLOAD_TOO_LARGE: entry(
+    "The body is larger than the operation takes: 256 KiB, unless its description says otherwise.",
+    "Send less, in several requests."
+  ),
   UNSUPPORTED_MEDIA_TYPE: entry("The body is not declared as JSON.", "Send `Content-Type: application/json`."),
   VALIDATION_ERROR: entry(
     "A field is missing, out of range, malformed, or contradicts another.",

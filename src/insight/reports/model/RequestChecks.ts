@@ -35,7 +35,7 @@ export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient,
 /** The period shown in a report. Without `to` it ends now. */
 export const periodOf = ({ from, to }: Period, now: number) => {
   if (from !== undefined && to !== undefined && from >= to) {
-    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: choose a from that is earlier than to.", "to"))
+    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: from must be before to.", "to"))
   }
   const end = to ?? Math.max(now, from ?? now)
   return Effect.succeed(from === undefined ? { to: end } : { from, to: end })
