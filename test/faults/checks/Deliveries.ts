@@ -25,7 +25,7 @@ export const delivered = Effect.fnUntraced(function* ({ losses, postgres, receiv
   const types = new Map(stored.map(({ sequence, type }) => [sequence, type]))
   const unknown = earlier
     .filter(({ createdAt, sequence, type }) => {
-      const isLost = losses.some(({ from, until }) => createdAt >= from && createdAt < until)
+      const isLost = losses.some(({ events, until }) => sequence > events && createdAt < until)
       return sequence >= first && types.get(sequence) !== type && !isLost
     })
     .map(({ sequence, type }) => `event ${sequence} was delivered as ${type}, and is ${types.get(sequence)}`)

@@ -1,10 +1,15 @@
 /** What a failover to a standby that lags may undo. */
 import { type Attempt, type Call, isAcknowledged } from "../load/History.ts"
 
-/** All that was acknowledged before `from` is on the standby; what was asked after `until` was answered by it. */
+/**
+ * All that was acknowledged before `from` is on the standby; what was asked after `until` was answered by it. It gives the numbers
+ * after `events` again: an event may have been created before `from` and committed later.
+ */
 export interface Loss {
   readonly from: number
   until: number
+  /** The last event that the standby has received; infinite until that is known. */
+  events: number
 }
 
 export const isWithin =

@@ -45,6 +45,10 @@ const failOver: Fault = {
     }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
 }
 
+/** The standby waits for more of the log: of the last record it may have received a part. */
+const hasReplayed = `
+  SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'RecoveryWalStream'`
+
 /** All events and ledger rows up to the given numbers. */
 const digestOf = (postgres: PostgresServer, { events, ledger }: Sequences) =>
   query(
@@ -67,14 +71,16 @@ const failOverLosing: Fault = {
       const { losses, postgres: old, scope } = installation
       const link = yield* Scope.provide(makeLink(old.port), scope)
       const standby = yield* makeStandby(installation, link.port)
-      const loss: Loss = { from: yield* Clock.currentTimeMillis, until: Number.POSITIVE_INFINITY }
+      const never = Number.POSITIVE_INFINITY
+      const loss: Loss = { from: yield* Clock.currentTimeMillis, until: never, events: never }
       losses.push(loss)
       const flushed = yield* query(old, "SELECT to_jsonb(pg_current_wal_flush_lsn()::text)::text", [])
       yield* until(standby.url, `SELECT pg_last_wal_replay_lsn() >= '${flushed}'`)
       yield* link.stall("responses")
       return Effect.gen(function* () {
-        yield* until(standby.url, "SELECT pg_last_wal_replay_lsn() = pg_last_wal_receive_lsn()")
+        yield* until(standby.url, hasReplayed)
         const received = yield* readSequences(standby)
+        loss.events = received.events
         yield* poll(readSequences(old), ({ events }) => events > received.events)
         const before = yield* digestOf(old, received)
         yield* promote(installation, standby)
