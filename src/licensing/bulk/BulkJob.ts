@@ -79,7 +79,9 @@ export const parameterFault = ({ action, parameters = {} }: Requested) => {
   return undefined
 }
 
-const isEveryLicense = (filter: object | undefined): boolean => filter !== undefined && Object.keys(filter).length === 0
+/** An empty q is no filter of the list either. */
+const isEveryLicense = (filter: { readonly [name: string]: string } | undefined): boolean =>
+  filter !== undefined && Object.entries(filter).every(([name, value]) => name === "q" && value === "")
 
 const Filter = Schema.Record(Schema.String, Schema.String).annotate({
   description: "The query parameters of GET /licenses, without those of pages and sorting."
@@ -99,7 +101,7 @@ export const BulkJobCreate = Schema.Struct({
   ),
   reason: Schema.optionalKey(Text(500).annotate({ description: "Why, in the job and in its events." })),
   confirm_all: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Must be true with an empty filter, which matches every license." })
+    Schema.Boolean.annotate({ description: "Must be true with an empty filter, or one of an empty q: it matches every license." })
   )
 })
   .annotate({ description: "Exactly one of filter and license_ids." })
@@ -107,7 +109,7 @@ export const BulkJobCreate = Schema.Struct({
     exactlyOne("filter", "license_ids"),
     Schema.makeFilter(({ confirm_all, filter }) =>
       isEveryLicense(filter) && confirm_all !== true
-        ? { path: ["confirm_all"], issue: "Expected true, because an empty filter matches every license" }
+        ? { path: ["confirm_all"], issue: "Expected true, because the filter matches every license" }
         : undefined
     ),
     Schema.makeFilter(parameterFault)

@@ -4,11 +4,13 @@ import type { Chosen, Filters } from "../batch/LicenseFile.tsx"
 
 export type Target = Pick<typeof BulkJobCreate.Type, "filter" | "license_ids" | "confirm_all">
 
-/** The filters as texts, without what sorts, splits and extends the list. */
+/** The filters as texts, without what sorts, splits and extends the list, and without an empty q, which filters nothing. */
 const filterOf = ({ cursor: _, expand: __, include_total: ___, limit: ____, sort: _____, ...filters }: Filters) =>
   Object.fromEntries(
     Object.entries(filters).flatMap(([name, value]: [string, unknown]) =>
-      value === undefined ? [] : [[name, typeof value === "number" ? new Date(value).toISOString() : String(value)]]
+      value === undefined || (name === "q" && value === "")
+        ? []
+        : [[name, typeof value === "number" ? new Date(value).toISOString() : String(value)]]
     )
   )
 
