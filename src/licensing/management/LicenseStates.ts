@@ -41,9 +41,8 @@ export const movedIntoState = (
       LATERAL (SELECT * FROM licenses WHERE id = s.license_id OFFSET 0) AS l WHERE ${rowConditions} OFFSET 0) AS l`
   const storedAs = (state: LicenseStatus) => sql`s.policy_id || ' ' || s.status = p.id || ${` ${state}`}
     AND s.expires_at IS NOT NULL`
-  const activeUntilNow = (ended: Statement.Fragment) => sql`
-    ${of(sql`s.notice IN (1, 3, 7, 8) AND ${expiry} <= ${now}`)} JOIN policies p ON p.id = l.policy_id WHERE ${ended}`
-  const end = sql.literal("l.expires_at AT TIME ZONE 'UTC'")
+  const activeUntilNow = (ended: Statement.Fragment) =>
+    sql`policies p CROSS JOIN LATERAL ${of(sql`${storedAs("active")} AND ${expiry} <= ${now} AND ${ended}`)}`
   switch (status) {
     case "suspended":
     case "revoked":
@@ -56,7 +55,7 @@ export const movedIntoState = (
       ]
     case "grace_period":
       return [
-        activeUntilNow(sql`${end} > ${graceBegan}`),
+        activeUntilNow(sql`${expiry} > ${graceBegan}`),
         sql`policies p CROSS JOIN LATERAL
           ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} + ${sql.literal(clockLag)}
             AND ${expiry} > ${graceBegan} + ${sql.literal(clockLag)}`)}
@@ -64,7 +63,7 @@ export const movedIntoState = (
       ]
     case "expired":
       return [
-        activeUntilNow(sql`${end} <= ${graceBegan}`),
+        activeUntilNow(sql`${expiry} <= ${graceBegan}`),
         sql`policies p CROSS JOIN LATERAL ${of(sql`${storedAs("grace_period")} AND ${expiry} <= ${graceBegan}`)}`
       ]
   }

@@ -50,13 +50,17 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("a state that a c
           found.map((license) => license?.status),
           expected
         )
-        for (const status of statuses) {
-          const { items } = yield* licenses.page({ status, limit: 200 })
-          assert.deepStrictEqual(
-            items.map(({ id }) => id).toSorted(),
-            ids.filter((id) => wanted.get(id) === status).toSorted(),
-            status
-          )
+        // Whatever the days of the last reminder; 0: none was sent.
+        for (const days of [0, 1, 2, 14]) {
+          yield* sql`UPDATE licenses SET expiring_for = expires_at, expiring_days = ${days} WHERE ${days > 0}`
+          for (const status of statuses) {
+            const { items } = yield* licenses.page({ status, limit: 200 })
+            assert.deepStrictEqual(
+              items.map(({ id }) => id).toSorted(),
+              ids.filter((id) => wanted.get(id) === status).toSorted(),
+              `${status} ${days}`
+            )
+          }
         }
         const changes = yield* clockChanges(sql, noon)
         for (const status of statuses) {
