@@ -1,7 +1,7 @@
 /**
  * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). A renewal never shortens the license.
  * Days are added to the stored expiry if it is in the future, otherwise to now. A pending term begins with the renewal,
- * and the days are added to its end. The order or subscription of the renewal is checked and recorded in the event; the
+ * or at the license's later start, and the days are added to its end. The order or subscription of the renewal is checked and recorded in the event; the
  * license's links stay.
  */
 import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"

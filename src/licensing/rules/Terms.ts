@@ -114,14 +114,14 @@ export const changesOfBegun = (features: ReadonlyArray<BegunFeature>): ReturnTyp
   Object.assign({}, ...features.map(({ after, before }) => changeOfFeature(after.feature_code, before, after)))
 
 /**
- * The end of a pending term that begins now; undefined if none is pending. The policy's current days count, otherwise
- * those at the license's creation.
+ * The end of a pending term that begins now, or at the license's start if that is later; undefined if none is pending. The
+ * policy's current days count, otherwise those at the license's creation.
  */
 export const pendingTermEndsAt = ({ license, policy }: LicenseView, now: number): number | undefined => {
   // A node of the previous version may have set an expiry without ending the term.
   if (license.term_days === undefined || hasEnd(license)) return undefined
   const days = policy.duration_starts === "first_activation" ? policy.duration_days : undefined
-  return now + (days ?? license.term_days) * dayMillis
+  return Math.max(now, license.starts_at ?? now) + (days ?? license.term_days) * dayMillis
 }
 
 /** The changes of a license whose pending term begins. */

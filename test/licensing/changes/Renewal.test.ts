@@ -245,7 +245,7 @@ describe("a renewal of a pending term", () => {
     const starts_at = noon + 5 * day
     const rows = rowsOf({ license: { expires_at: undefined, term_days: 30, starts_at }, assignments: [feature] })
     const { after, changes } = allowed(rows, renew, { extend_by_days: 1 })
-    assert.deepInclude(after.license, { expires_at: noon + 31 * day, term_days: undefined, term_began_at: starts_at })
+    assert.deepInclude(after.license, { expires_at: noon + 36 * day, term_days: undefined, term_began_at: starts_at })
     assert.deepStrictEqual(changes.assignments, [
       { ...feature, expires_at: starts_at + 7 * day, expires_after_days: undefined, updated_at: noon }
     ])

@@ -36,11 +36,14 @@ export const limitsFor = (own: OwnLimits, policy: Policy): Limits => ({
 export const termDays = ({ duration_days, license_type, maintenance_days }: Policy): number | null =>
   license_type === "perpetual" ? maintenance_days : duration_days
 
-/** When a pending term would end if it began now. The policy's days count, if it still has such a term. */
+/**
+ * When a pending term would end if it began now, or at the license's later start. The policy's days count, if it still has
+ * such a term.
+ */
 export const termEnd = ({ license, policy, now }: Situation): number | null => {
   if (license.term === null) return null
   const days = policy.duration_starts === "first_activation" ? termDays(policy) : null
-  return now + (days ?? license.term) * dayMillis
+  return Math.max(now, license.starts ?? now) + (days ?? license.term) * dayMillis
 }
 
 /** The features of a license whose term begins: the days and periods of those that waited for it count from then. */
