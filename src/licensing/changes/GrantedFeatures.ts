@@ -4,6 +4,7 @@ import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
 import { allowanceNames } from "../../vendor/policies/ResetPeriod.ts"
+import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
 import type { Assignment, LicenseRecord, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
 import type { LedgerEntry, Usage } from "../model/Usage.ts"
@@ -60,7 +61,12 @@ const appliedFeature = (
   const after =
     expires_at === undefined || feature.expires_after_days === undefined
       ? granted
-      : { ...granted, expires_at, expires_after_days: undefined, expiry_recorded }
+      : {
+          ...granted,
+          expires_at,
+          expires_after_days: undefined,
+          expiry_recorded: isExpiryRecorded(before, { enabled: granted.enabled, expires_at }, now)
+        }
   const differing = changesOf(before, after, [
     "enabled",
     "max_consumptions",

@@ -2,8 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { changePolicy, type PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
+import { resetUsage, type UsageResetCommand } from "../../../src/licensing/changes/UsageReset.ts"
 import type { Assignment, TargetPolicy } from "../../../src/licensing/model/LicenseRecords.ts"
-import { allowed } from "../../support/rules/LicenseRules.ts"
+import { allowed, settled } from "../../support/rules/LicenseRules.ts"
 import { assignmentOf, coming, day, noon, rowsOf } from "../../support/rules/Licenses.ts"
 
 describe("a move to the policy that the license has", () => {
@@ -74,6 +75,13 @@ describe("a move to the policy that the license has", () => {
     )
     const expiries = Object.fromEntries(after.assignments.map((one) => [one.feature_code, one.expires_at]))
     assert.deepStrictEqual(expiries, { ends: undefined, begins: noon + 2 * day })
+  })
+
+  it("records no expiry of a feature that ended while it was disabled and is enabled again", () => {
+    const ended = { ...came, enabled: false, expires_at: noon - day }
+    const { after } = applied([coming("off", { expires_after_days: 3 })], [assignmentOf("off", ended)])
+    assert.deepInclude(after.assignments[0], { enabled: true, expires_at: noon - day })
+    assert.deepStrictEqual(settled(after, noon).events, after.events)
   })
 
   it("only adds with keep_features", () => {

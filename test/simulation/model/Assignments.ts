@@ -132,7 +132,7 @@ const assigned = (situation: Situation, command: AssignCommand, before: Assignme
 }
 
 /** A date in the past is recorded by time only if the edit ends a feature that was included. */
-const isRecorded = (
+export const isRecorded = (
   { now }: Situation,
   before: Assignment | undefined,
   enabled: boolean,

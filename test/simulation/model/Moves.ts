@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util"
 import { canonicalize } from "../../../src/contract/api/CanonicalJson.ts"
 import type { PolicyChangeCommand } from "../../../src/licensing/changes/PolicyChange.ts"
 import { accepted, refused } from "./Admission.ts"
+import { isRecorded } from "./Assignments.ts"
 import { beganAt, featuresFrom, termDays } from "./Limits.ts"
 import { isRevoked, shown, wrongTerms } from "./Management.ts"
 import {
@@ -62,13 +63,13 @@ const featuresAfter = (situation: Situation, target: Policy, keep: boolean, date
     if (before !== undefined && (keep || !before.granted)) continue
     kept.delete(feature)
     const { days, ...quota } = one
-    const dates = datesOf(one, isSame ? before : undefined, begins)
+    const dates = datesOf(situation, one, isSame ? before : undefined, begins)
     const usage = before === undefined ? { ...unused, ...keptIn(license, feature) } : usageIn(before)
     const unplaced: Assignment = { ...quota, ...usage, ...dates, from: null, until: null, granted: true }
     const granted = placed(unplaced, dated, subscription, now)
     const { from, resets, start, until } = granted
-    if (isSame && before !== undefined && isDeepStrictEqual({ ...before, from, until, start, resets }, granted))
-      continue
+    const same = { ...before, from, until, start, resets, recorded: granted.recorded }
+    if (isSame && before !== undefined && isDeepStrictEqual(same, granted)) continue
     assignments.set(feature, granted)
     const { max, used } = granted
     if (before !== undefined && before.max !== max)
@@ -90,9 +91,15 @@ const beginOf = ({ starts, term }: License, now: number): number | null =>
   term === null ? Math.max(now, starts ?? now) : null
 
 /** The dates of a feature that comes with a policy. If the policy is applied again, a date that is set stays. */
-const datesOf = ({ days }: PolicyFeature, before: Assignment | undefined, begins: number | null) => {
-  const isDated = days !== null && (before?.expires ?? null) !== null
-  if (isDated) return { expires: before!.expires, waiting: null, recorded: before!.recorded }
+const datesOf = (
+  situation: Situation,
+  { days, enabled }: PolicyFeature,
+  before: Assignment | undefined,
+  begins: number | null
+) => {
+  const stays = days === null ? null : (before?.expires ?? null)
+  if (stays !== null)
+    return { expires: stays, waiting: null, recorded: isRecorded(situation, before, enabled, stays) }
   const expires = days === null || begins === null ? null : begins + days * dayMillis
   return { expires, waiting: begins === null ? days : null, recorded: false }
 }
