@@ -57,7 +57,7 @@ const appliedFeature = (
   now: number
 ): Assignment | undefined => {
   const granted = withPeriods(grantedFeature(feature, before, termBegins, now), source, now)
-  const { expires_at, expiry_recorded } = before
+  const { expires_at } = before
   const after =
     expires_at === undefined || feature.expires_after_days === undefined
       ? granted
@@ -79,6 +79,11 @@ const appliedFeature = (
   return Object.keys(differing).length === 0 ? undefined : after
 }
 
+interface ChangedFeature {
+  readonly before: Assignment | undefined
+  readonly after: Assignment
+}
+
 /** The changes that a move makes to the features of a license. */
 interface MovedFeatures {
   readonly assignments: ReadonlyArray<Assignment>
@@ -92,8 +97,8 @@ interface MovedFeatures {
 
 /**
  * The new policy's features replace those that came with the old one; features assigned by hand stay. With `keep`, only
- * missing features are added. A move to the same policy gives the license what the policy has now. If the move begins the
- * license's term, the pending days of the remaining features begin, too.
+ * missing features are added, and the others are the license's own from then on. A move to the same policy gives the license
+ * what the policy has now. If the move begins the license's term, the pending days of the remaining features begin, too.
  */
 export const featuresAfterMove = (
   view: LicenseView,
@@ -123,7 +128,7 @@ export const featuresAfterMove = (
   const goes = ({ feature_id, from_policy }: Assignment) => from_policy && !comes.has(feature_id)
   const lost = keep ? [] : view.assignments.filter(goes)
   const replaced = new Set([...granted.map(({ after }) => after), ...lost].map(({ feature_id }) => feature_id))
-  const stays = begun.filter(({ after }) => !replaced.has(after.feature_id))
+  const stays = staying(view, begun, keep && !isSame, now).filter(({ after }) => !replaced.has(after.feature_id))
   return {
     assignments: [...granted, ...stays].map(({ after }) => after),
     removed: lost.map(({ feature_id }) => feature_id),
@@ -143,7 +148,20 @@ export const featuresAfterMove = (
   }
 }
 
-const changesTo = (
-  features: ReadonlyArray<{ readonly before: Assignment | undefined; readonly after: Assignment }>
-): MovedFeatures["changes"] =>
+/** The features that change although they stay. */
+const staying = (
+  { assignments }: LicenseView,
+  begun: ReadonlyArray<ChangedFeature>,
+  becomeOwn: boolean,
+  now: number
+): ReadonlyArray<ChangedFeature> => {
+  const afterBegin = new Map(begun.map(({ after }) => [after.feature_id, after]))
+  return assignments.flatMap((before) => {
+    const after = afterBegin.get(before.feature_id) ?? before
+    if (becomeOwn && before.from_policy) return [{ before, after: { ...after, from_policy: false, updated_at: now } }]
+    return after === before ? [] : [{ before, after }]
+  })
+}
+
+const changesTo = (features: ReadonlyArray<ChangedFeature>): MovedFeatures["changes"] =>
   Object.assign({}, ...features.map(({ after, before }) => changeOfFeature(after.feature_code, before, after)))

@@ -1,6 +1,7 @@
 /**
  * Changes the quota and the consumption of a feature by hand: first the limit, then added credits, then the count. Each
- * change is a row of the ledger. The license's lifetime consumption does not change.
+ * change is a row of the ledger. The license's lifetime consumption does not change. A maximum that is set by hand stays
+ * when a policy is applied.
  */
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { LicenseFeature, LicenseUsageReset } from "../model/LicenseFeature.ts"
@@ -28,7 +29,12 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
     const invalid = refuseQuota(view, assignment, command)
     if (invalid !== undefined) return invalid
     const { feature_id, feature_code } = assignment
-    const changes = changesOf(before, assignment, ["max_consumptions", "total_consumptions", "extra_credits"])
+    const changes = changesOf(before, assignment, [
+      "max_consumptions",
+      "total_consumptions",
+      "extra_credits",
+      "from_policy"
+    ])
     const reply = (after: LicenseView) => featureOf(after, assignment)
     if (Object.keys(changes).length === 0) return accept({}, reply)
     return accept(
@@ -120,5 +126,6 @@ const applySteps = (before: Assignment, command: UsageResetCommand) => {
       overage === undefined ? undefined : { overage: -overage }
     )
   }
-  return { assignment, ledger }
+  const from_policy = before.from_policy && assignment.max_consumptions === before.max_consumptions
+  return { assignment: { ...assignment, from_policy }, ledger }
 }

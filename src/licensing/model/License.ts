@@ -202,7 +202,8 @@ export const LicensePolicyChange = Schema.Struct({
   expires_at: Schema.optionalKey(Instant("The new expiry; absent: unchanged, or as the term of the new policy says.")),
   keep_features: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description: "True keeps the features that came with the old policy, and adds those of the new one.",
+      description:
+        "True keeps the features that came with the old policy, as the license's own, and adds those of the new one.",
       default: false
     })
   )

@@ -64,7 +64,7 @@ export const LicenseFeature = Schema.Struct({
     description: "The amount consumed so far, in the current period if there are periods."
   }),
   from_policy: Schema.Boolean.annotate({
-    description: "Whether it came with the policy; false once it was assigned by hand."
+    description: "Whether it came with the policy; false once it, or its max_consumptions, was set by hand."
   }),
   metadata: Metadata,
   max_consumptions: Schema.optionalKey(

@@ -94,6 +94,45 @@ describe("a move to the policy that the license has", () => {
       after.assignments.map(({ feature_code, max_consumptions }) => `${feature_code} ${max_consumptions}`),
       ["gained undefined", "changed undefined", "lost undefined"]
     )
+    for (const { from_policy } of after.assignments) assert.isTrue(from_policy)
+  })
+
+  it("leaves the features that an earlier move to it has kept", () => {
+    const start = rowsOf({ assignments: ["old", "both"].map((code) => assignmentOf(code, came)) })
+    const features = [coming("both", { max_consumptions: 5 }), coming("new")]
+    const targets = [{ policy: { ...start.policy, id: "pol_2" }, product_id: "prod_1", features }]
+    const { after } = allowed({ ...start, targets }, changePolicy, { policy_id: "pol_2", keep_features: true })
+    assert.deepStrictEqual(
+      after.assignments.map(({ feature_code, from_policy, max_consumptions }) => [
+        feature_code,
+        from_policy,
+        max_consumptions
+      ]),
+      [
+        ["old", false, undefined],
+        ["both", false, undefined],
+        ["new", true, undefined]
+      ]
+    )
+    assert.deepStrictEqual(allowed(after, changePolicy, { policy_id: "pol_2" }).changes, {})
+  })
+
+  it.each<
+    readonly [Partial<UsageResetCommand>, { readonly reset_period?: "month" }, max: number, from_policy: boolean]
+  >([
+    [{ add_credits: 50 }, {}, 150, false],
+    [{ max_consumptions: 30 }, {}, 30, false],
+    [{ max_consumptions: 30 }, { reset_period: "month" }, 30, false],
+    [{ add_credits: 50 }, { reset_period: "month" }, 90, true],
+    [{ total_consumptions: 5 }, {}, 90, true],
+    [{ max_consumptions: 80, add_credits: 20, total_consumptions: 5 }, {}, 90, true]
+  ])("leaves a maximum that was set by hand: usage reset %j of %j", (reset, quota, max_consumptions, from_policy) => {
+    const before = assignmentOf("api", { ...came, max_consumptions: 100, ...quota })
+    const sold = allowed(rowsOf({ assignments: [before] }), resetUsage, { feature_code: "api", ...reset })
+    const recorded = sold.changes.events?.[0]?.metadata["changes"] as object
+    assert.strictEqual("from_policy" in recorded, !from_policy)
+    const { after } = applied([coming("api", { max_consumptions: 90, ...quota })], sold.after.assignments)
+    assert.deepInclude(after.assignments[0], { max_consumptions, from_policy })
   })
 })
 

@@ -54,6 +54,8 @@ export const resetUsage = (situation: Situation, command: UsageResetCommand): An
   if (isImpossible(after)) return refused(situation, "VALIDATION_ERROR")
   if ((["max", "used", "extra"] as const).every((one) => after[one] === before[one]))
     return accepted(license, assignmentTold(situation, before))
+  // A maximum that is set by hand stays when a policy is applied.
+  after = { ...after, granted: before.granted && after.max === before.max }
   const assignments = replaced(license.assignments, feature, after)
   const open = isCounted ? without(license.open, feature) : license.open
   const reply = assignmentTold(situation, after)

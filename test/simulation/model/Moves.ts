@@ -47,15 +47,18 @@ const datesAfter = ({ license, policy, now }: Situation, target: Policy, given: 
 }
 
 /**
- * The features of the new policy take the place of those that came with the old one. If it is the same policy, what the license has
- * keeps its date, and is only changed where the policy says something else.
+ * The features of the new policy take the place of those that came with the old one, or are added to them. If it is the same
+ * policy, what the license has keeps its date, and is only changed where the policy says something else.
  */
 const featuresAfter = (situation: Situation, target: Policy, keep: boolean, dated: License) => {
   const { catalog, license, now, policy } = situation
   const isSame = target.id === policy.id
   const begins = beginOf(dated, now)
   const subscription = catalog.subscriptions.get(license.subscription ?? "")
-  const assignments = new Map(begins === null ? license.assignments : featuresFrom(license, begins, now))
+  const begun = begins === null ? license.assignments : featuresFrom(license, begins, now)
+  // The features that a move keeps are the license's own from then on.
+  const isOwn = keep && !isSame
+  const assignments = new Map(isOwn ? Array.from(begun, ([id, one]) => [id, { ...one, granted: false }]) : begun)
   const ledger: Array<Entry> = []
   const kept = new Map(Object.entries(JSON.parse(license.kept) as Record<string, unknown>))
   for (const [feature, one] of target.features) {
