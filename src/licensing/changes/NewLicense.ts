@@ -12,7 +12,7 @@ import { recordedAssignment } from "../model/RecordedAssignment.ts"
 import { licenseEvent, type Refused, reject } from "../rules/LicenseCommand.ts"
 import { refusePast, refuseTerms, termBeginsAt, termOf } from "../rules/Terms.ts"
 import { withPeriods } from "../rules/UsagePeriods.ts"
-import { refuseQuota } from "./AssignedQuota.ts"
+import { quotaAfter, refuseQuota } from "./AssignedQuota.ts"
 import { expiryAfter } from "./Assignments.ts"
 import { grantedFeature } from "./GrantedFeatures.ts"
 import type { RotateKeyCommand } from "./KeyRotation.ts"
@@ -112,6 +112,7 @@ const assignmentsOf = (
     const assignment = withoutNulls<Assignment>({
       ...granted,
       ...given,
+      ...quotaAfter(granted, given),
       ...expiryAfter(given, granted),
       from_policy: false
     } as never)

@@ -154,6 +154,17 @@ describe("the features of a new license", () => {
     assert.isUndefined(assignments[1]?.max_consumptions)
   })
 
+  it("have nothing of the policy's periods if the request ends them", () => {
+    const periods = { reset_period: "month", reset_anchor: "license", rollover_max: 5, overage_max: 3 } as const
+    const { assignments } = created(
+      { features: [{ feature_id: "feat_plan", reset_period: null }] },
+      { features: [{ ...plan, ...periods }] }
+    )
+    const { resets_at, reset_anchor, reset_period, rollover_max, ...left } = assignments[0]!
+    assert.deepStrictEqual([resets_at, reset_anchor, reset_period, rollover_max], Array(4).fill(undefined))
+    assert.deepInclude(left, { max_consumptions: 10, overage_max: 3 })
+  })
+
   it("have the first period of their quota", () => {
     const { assignments } = created({
       features: [{ feature_id: "feat_extra", max_consumptions: 5, reset_period: "day" }]
