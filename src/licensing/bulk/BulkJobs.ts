@@ -101,7 +101,7 @@ export class BulkJobs extends Context.Service<
             `The job is ${job.status}: only a job that is pending or running can be canceled.`,
             job.status
           )
-        const canceled = yield* endJob(sql, id, { status: "canceled", now: yield* Clock.currentTimeMillis })
+        const canceled = (yield* endJob(sql, id, { status: "canceled", now: yield* Clock.currentTimeMillis }))!
         yield* events.append(endedEvent(canceled))
         return canceled
       }, transaction(sql))

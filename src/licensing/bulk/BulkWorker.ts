@@ -45,7 +45,7 @@ export class BulkWorker extends Context.Service<
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const ended = yield* endJob(sql, job.id, { ...outcome, now })
-          if (ended.status !== outcome.status) return
+          if (ended === undefined) return
           const { metadata, ...event } = endedEvent(ended)
           const { actor_name, actor_type, created_by: actor_id, ip_address } = job
           const origin = { actor_type, actor_id, actor_name, ip_address }

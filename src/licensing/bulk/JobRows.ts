@@ -167,16 +167,16 @@ export const progressOf = (
   ]
 }
 
-/** Ends a job that is open, and returns it. */
+/** Ends a job that is open, and returns it; undefined if another node has ended it. */
 export const endJob = (
   sql: SqlClient.SqlClient,
   id: string,
   { failure, now, status }: { readonly status: BulkJob["status"]; readonly now: number; readonly failure?: string }
 ) =>
-  Effect.gen(function* () {
-    yield* sql`
+  Effect.map(
+    decodeJobs(sql`
       UPDATE bulk_jobs SET status = ${status}, failure = ${failure ?? null}, leased_until = NULL,
         updated_at = ${instant(now)}, ended_at = ${instant(now)}
-      WHERE id = ${id} AND status IN ('pending', 'running')`
-    return (yield* findJob(sql, id))!
-  })
+      WHERE id = ${id} AND status IN ('pending', 'running') RETURNING ${sql.literal(jobColumns)}`),
+    ([job]): BulkJob | undefined => job
+  )

@@ -1,0 +1,32 @@
+/** The end of a bulk job, which several nodes may reach. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { makeBulkWorker } from "../../support/database/BulkWorkers.ts"
+import { Database, holdLock, untilBlocked, untilBlockedOn } from "../../support/database/Database.ts"
+import { at } from "../../support/database/Exports.ts"
+import { TestServer } from "../../support/http/TestServer.ts"
+
+layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)))("A bulk job", (it) => {
+  it.effect("is recorded as completed once, also if a node that stood still ends it after another one", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { id } = yield* client.bulkJobs.create({
+        payload: { action: "suspend", filter: { product_id: "prod_none" } }
+      })
+      const passOf = Effect.flatMap(makeBulkWorker, ({ pass }) => Effect.orDie(pass))
+      // Both nodes have the job when they go on, the second one because the lease of the first has ended.
+      const { release } = yield* holdLock((sql) => sql`LOCK TABLE bulk_job_parts IN ACCESS EXCLUSIVE MODE`)
+      const first = yield* Effect.forkChild(passOf, { startImmediately: true })
+      const pid = yield* untilBlocked
+      const second = yield* Effect.forkChild(at(60)(passOf), { startImmediately: true })
+      yield* untilBlockedOn(`pid <> ${pid}`)
+      yield* release
+      yield* Fiber.joinAll([first, second])
+      const { items } = yield* client.events.list({ query: { resource_id: id } })
+      assert.deepStrictEqual(
+        items.map(({ event_type }) => event_type),
+        ["bulk_job.completed", "bulk_job.created"]
+      )
+    })
+  )
+})
