@@ -14,7 +14,7 @@ import { accessEndsAt, statusAt } from "../rules/Lifecycle.ts"
 import { quotaOf, remainingOf } from "../rules/Quota.ts"
 import { inCurrentPeriod, withPeriods } from "../rules/UsagePeriods.ts"
 import { periodSource, quotaAfter, refuseQuota } from "./AssignedQuota.ts"
-import { keptCounts, keptUsage } from "./KeptCounts.ts"
+import { keptCounts, keptUsage, returned } from "./KeptCounts.ts"
 
 /** Absent fields keep their value; null removes it. */
 export interface AssignCommand {
@@ -69,7 +69,8 @@ export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
       created_at: before?.created_at ?? now,
       updated_at: now
     }
-    const assignment = withPeriods(assigned, periodSource(view), now)
+    const placed = withPeriods(assigned, periodSource(view), now)
+    const { assignment, ...ended } = returned(view.license.id, before, placed, now)
     // The event contains `from_policy` only if it changes.
     const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
       "enabled",
@@ -91,8 +92,8 @@ export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
         },
         entitlement: true,
         assignments: [assignment],
-        ledger: before !== undefined && "max_consumptions" in changes ? [limitEntry(assignment)] : [],
-        events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
+        ledger: before !== undefined && "max_consumptions" in changes ? [limitEntry(assignment)] : ended.ledger,
+        events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes }), ...ended.events]
       },
       reply
     )

@@ -2,6 +2,7 @@
 
 import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
 import { allowanceNames } from "../../vendor/policies/ResetPeriod.ts"
 import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
@@ -12,7 +13,7 @@ import { begunFeatures, termBeginsAt, termBegun } from "../rules/Terms.ts"
 import { type PeriodSource, withPeriods } from "../rules/UsagePeriods.ts"
 import { periodSource } from "./AssignedQuota.ts"
 import { limitEntry } from "./Assignments.ts"
-import { type KeptCounts, keptCounts, keptUsage, usageIn } from "./KeptCounts.ts"
+import { type KeptCounts, keptCounts, keptUsage, returned, usageIn } from "./KeptCounts.ts"
 
 /**
  * The assignment of a feature that comes with a policy. Earlier consumption stays counted. The feature's days begin
@@ -90,6 +91,7 @@ interface MovedFeatures {
   /** Feature ids. */
   readonly removed: ReadonlyArray<string>
   readonly ledger: ReadonlyArray<LedgerEntry>
+  readonly events: ReadonlyArray<NewEvent>
   readonly kept_counts: KeptCounts
   /** For the event: `features.<code>` with the old and the new assignment. */
   readonly changes: ReturnType<typeof changesOf>
@@ -122,7 +124,9 @@ export const featuresAfterMove = (
             source,
             now
           )
-    return after === undefined ? [] : [{ before, after }]
+    if (after === undefined) return []
+    const { assignment, ...ended } = returned(view.license.id, before, after, now)
+    return [{ before, after: assignment, ended }]
   })
   const comes = new Set(features.map(({ feature_id }) => feature_id))
   const goes = ({ feature_id, from_policy }: Assignment) => from_policy && !comes.has(feature_id)
@@ -132,9 +136,10 @@ export const featuresAfterMove = (
   return {
     assignments: [...granted, ...stays].map(({ after }) => after),
     removed: lost.map(({ feature_id }) => feature_id),
-    ledger: granted.flatMap(({ after, before }) =>
-      before !== undefined && before.max_consumptions !== after.max_consumptions ? [limitEntry(after)] : []
+    ledger: granted.flatMap(({ after, before, ended }) =>
+      before !== undefined && before.max_consumptions !== after.max_consumptions ? [limitEntry(after)] : ended.ledger
     ),
+    events: granted.flatMap(({ ended }) => ended.events),
     kept_counts: keptCounts(
       view,
       granted.map(({ after }) => after),

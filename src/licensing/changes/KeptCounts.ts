@@ -2,8 +2,10 @@
  * The usage of features that a policy took away. It continues when a feature returns, in whatever way: the count until the end
  * of its period, bought credits for ever.
  */
+import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { Assignment, LicenseRecord, LicenseView } from "../model/LicenseRecords.ts"
-import type { KeptCount, Usage } from "../model/Usage.ts"
+import type { KeptCount, LedgerEntry, Usage } from "../model/Usage.ts"
+import { closePeriod, periodClosedEvent, periodEntry } from "../rules/UsagePeriods.ts"
 
 export type KeptCounts = LicenseRecord["kept_counts"]
 
@@ -25,6 +27,29 @@ export const usageIn = (usage: Usage): Usage => ({
 export const keptUsage = ({ license }: LicenseView, featureId: string): Usage | undefined => {
   const kept = license.kept_counts?.[featureId]
   return typeof kept === "number" ? { total_consumptions: kept } : kept
+}
+
+/** A feature that a command assigns, and what is recorded of the end of its period. */
+interface Returned {
+  readonly assignment: Assignment
+  readonly ledger: ReadonlyArray<LedgerEntry>
+  readonly events: ReadonlyArray<NewEvent>
+}
+
+/**
+ * Ends the period of a feature that returns after it. Nothing is rolled over, because the license did not have the feature
+ * since. All other periods are ended by the clock.
+ */
+export const returned = (
+  licenseId: string,
+  before: Assignment | undefined,
+  assignment: Assignment,
+  now: number
+): Returned => {
+  const closed = before === undefined ? closePeriod(assignment, false, now) : undefined
+  if (closed?.periods === undefined) return { assignment, ledger: [], events: [] }
+  const period = { ...closed, after: { ...closed.after, rolled_over: undefined } }
+  return { assignment: period.after, ledger: [periodEntry(period)], events: [periodClosedEvent(licenseId, period)] }
 }
 
 /** The kept counts after a policy took features away and others were assigned. */

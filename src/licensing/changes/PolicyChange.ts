@@ -73,7 +73,7 @@ export const changePolicy: Rule<PolicyChangeCommand, LicenseSnapshot, PolicyChan
         assignments: features.assignments,
         removedAssignments: features.removed,
         ledger: features.ledger,
-        events: [licenseEvent("license.policy_changed", view.license.id, { changes })]
+        events: [licenseEvent("license.policy_changed", view.license.id, { changes }), ...features.events]
       },
       snapshot
     )

@@ -1,10 +1,12 @@
 /** What is kept of features that a policy took away, and the quotas of features that are assigned by hand. */
 import { assert, describe, it } from "@effect/vitest"
 import { periodSource, quotaAfter, refuseQuota } from "../../../src/licensing/changes/AssignedQuota.ts"
+import { assign } from "../../../src/licensing/changes/Assignments.ts"
 import { keptCounts, keptUsage, usageIn } from "../../../src/licensing/changes/KeptCounts.ts"
+import { changePolicy } from "../../../src/licensing/changes/PolicyChange.ts"
 import type { LicenseRecord, LinkRecord } from "../../../src/licensing/model/LicenseRecords.ts"
-import { viewOf } from "../../support/rules/LicenseRules.ts"
-import { assignmentOf, day, noon, rowsOf } from "../../support/rules/Licenses.ts"
+import { allowed, settled, viewOf } from "../../support/rules/LicenseRules.ts"
+import { assignmentOf, coming, day, featureOf, noon, rowsOf } from "../../support/rules/Licenses.ts"
 
 const viewWith = (license: Partial<LicenseRecord>, links: ReadonlyArray<LinkRecord> = []) =>
   viewOf(rowsOf({ license, links }))
@@ -50,6 +52,52 @@ describe("the counts that are kept", () => {
     assert.deepStrictEqual(keptUsage(view, "feat_b"), periodic)
     assert.isUndefined(keptUsage(view, "feat_c"))
     assert.isUndefined(keptUsage(viewWith({}), "feat_a"))
+  })
+})
+
+describe("a quota with periods that returns", () => {
+  const quota = { max_consumptions: 100, reset_period: "day", rollover_max: 50, overage_max: 9 } as const
+  const count = { total_consumptions: 80, overage: 2, extra_credits: 4 }
+  const returning = (period_start: number) => {
+    const start = rowsOf()
+    const rows = rowsOf({
+      license: {
+        starts_at: noon - 9 * day,
+        kept_counts: { feat_a: { ...count, period_start, resets_at: period_start + day } }
+      },
+      features: [featureOf("a")],
+      targets: [{ policy: start.policy, product_id: "prod_1", features: [coming("a", quota)] }]
+    })
+    return [
+      allowed(rows, changePolicy, { policy_id: "pol_1" }),
+      allowed(rows, assign, { feature_id: "feat_a", ...quota })
+    ].map(({ after, changes }) => {
+      assert.isUndefined(after.license.kept_counts)
+      // The clock has nothing left to do.
+      assert.deepStrictEqual(settled(after, noon), after)
+      return { assignment: after.assignments[0], changes }
+    })
+  }
+
+  it("goes on in the same period", () => {
+    for (const { assignment, changes } of returning(noon)) {
+      assert.deepInclude(assignment, { ...count, period_start: noon, resets_at: noon + day })
+      assert.deepStrictEqual(changes.ledger, [])
+      assert.lengthOf(changes.events!, 1)
+    }
+  })
+
+  it("begins anew after its period, with bought credits and nothing from the time without it", () => {
+    for (const { assignment, changes } of returning(noon - 3 * day)) {
+      const begun = { total_consumptions: 0, overage: undefined, rolled_over: undefined, extra_credits: 4 }
+      assert.deepInclude(assignment, { ...begun, period_start: noon, resets_at: noon + day })
+      assert.deepStrictEqual(changes.ledger, [
+        { feature_id: "feat_a", action: "period_reset", amount: -80, balance_after: 0, max_after: 100 }
+      ])
+      const { event_type, metadata } = changes.events!.at(-1)!
+      assert.strictEqual(event_type, "usage.period_closed")
+      assert.deepInclude(metadata, { consumed: 80, overage: 2, rolled_over: 0 })
+    }
   })
 })
 

@@ -6,7 +6,7 @@ import { accepted, refused } from "./Admission.ts"
 import { shownEnd } from "./Limits.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
 import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation, without } from "./Model.ts"
-import { keptIn, placed, type Quota, quotaIn, quotaTold, unused } from "./Periods.ts"
+import { endEntry, endedMeanwhile, keptIn, placed, type Quota, quotaIn, quotaTold, unused } from "./Periods.ts"
 
 const assignmentTold = (situation: Situation, assignment: Assignment) => ({
   enabled: assignment.enabled,
@@ -95,7 +95,9 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
   if (isImpossible(quota) || (namesSubscription && license.subscription === null))
     return refused(situation, "VALIDATION_ERROR")
   const subscription = catalog.subscriptions.get(license.subscription ?? "")
-  const assignment = placed({ ...assigned(situation, command, before), ...quota }, license, subscription, now)
+  const due = placed({ ...assigned(situation, command, before), ...quota }, license, subscription, now)
+  const anew = before === undefined ? endedMeanwhile(due, now) : undefined
+  const assignment = anew ?? due
   const reply = assignmentTold(situation, assignment)
   if (
     before !== undefined &&
@@ -104,7 +106,8 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
     return accepted(license, reply)
   const { [command.feature_id]: _, ...kept } = JSON.parse(license.kept) as Record<string, never>
   const assignments = replaced(license.assignments, command.feature_id, assignment)
-  const after = raised({ ...license, assignments, kept: canonicalize(kept) })
+  const open = anew === undefined ? license.open : without(license.open, command.feature_id)
+  const after = raised({ ...license, assignments, kept: canonicalize(kept), open })
   const entry = {
     feature: command.feature_id,
     action: "set_limit",
@@ -113,6 +116,10 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
     max: quotaIn(assignment)
   }
   const isLimited = before !== undefined && before.max !== assignment.max
+  if (anew !== undefined) {
+    const ledger = [endEntry(command.feature_id, due, anew)]
+    return { ...accepted(after, reply, "license.feature_assigned", "usage.period_closed"), ledger }
+  }
   return { ...accepted(after, reply, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
 }
 

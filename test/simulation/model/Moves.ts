@@ -18,9 +18,10 @@ import {
   type Policy,
   type Situation,
   servedAgain,
-  statusAt
+  statusAt,
+  without
 } from "./Model.ts"
-import { keptIn, keptOf, placed, type Quota, quotaIn, unused, usageIn } from "./Periods.ts"
+import { endEntry, endedMeanwhile, keptIn, keptOf, placed, type Quota, quotaIn, unused, usageIn } from "./Periods.ts"
 
 export interface PolicyFeature extends Quota {
   readonly enabled: boolean
@@ -69,11 +70,14 @@ const featuresAfter = (situation: Situation, target: Policy, keep: boolean, date
     const dates = datesOf(situation, one, isSame ? before : undefined, begins)
     const usage = before === undefined ? { ...unused, ...keptIn(license, feature) } : usageIn(before)
     const unplaced: Assignment = { ...quota, ...usage, ...dates, from: null, until: null, granted: true }
-    const granted = placed(unplaced, dated, subscription, now)
+    const due = placed(unplaced, dated, subscription, now)
+    const anew = before === undefined ? endedMeanwhile(due, now) : undefined
+    const granted = anew ?? due
     const { from, resets, start, until } = granted
     const same = { ...before, from, until, start, resets, recorded: granted.recorded }
     if (isSame && before !== undefined && isDeepStrictEqual(same, granted)) continue
     assignments.set(feature, granted)
+    if (anew !== undefined) ledger.push(endEntry(feature, due, anew))
     const { max, used } = granted
     if (before !== undefined && before.max !== max)
       ledger.push({ feature, action: "set_limit", amount: max ?? 0, balance: used, max: quotaIn(granted) })
@@ -101,8 +105,7 @@ const datesOf = (
   begins: number | null
 ) => {
   const stays = days === null ? null : (before?.expires ?? null)
-  if (stays !== null)
-    return { expires: stays, waiting: null, recorded: isRecorded(situation, before, enabled, stays) }
+  if (stays !== null) return { expires: stays, waiting: null, recorded: isRecorded(situation, before, enabled, stays) }
   const expires = days === null || begins === null ? null : begins + days * dayMillis
   return { expires, waiting: begins === null ? days : null, recorded: false }
 }
@@ -138,10 +141,12 @@ export const changePolicy = (situation: Situation, command: PolicyChangeCommand)
   if (target.id === policy.id && dated.expires === license.expires && !isChanged)
     return accepted(license, shown(situation, license))
   const version = license.version + policy.version + 1 - target.version
-  const changed: License = { ...dated, policy: target.id, assignments, kept, version }
+  const closed = ledger.filter(({ action }) => action === "period_reset").map(({ feature }) => feature)
+  const open = closed.reduce((left, feature) => without(left, feature), license.open)
+  const changed: License = { ...dated, policy: target.id, assignments, kept, open, version }
   const isActive = changed.status !== "suspended" && clockStatus(changed, target, now) === "active"
   const floor = floorAfter(situation, changed, target)
   const after = { ...changed, floor, status: isActive ? "active" : changed.status }
   const reply = shown({ ...situation, policy: target }, after)
-  return { ...accepted(after, reply, "license.policy_changed"), ledger }
+  return { ...accepted(after, reply, "license.policy_changed", ...closed.map(() => "usage.period_closed")), ledger }
 }

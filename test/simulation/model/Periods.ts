@@ -213,6 +213,21 @@ export const ended = (one: Assignment, { status }: Pick<License, "status">, now:
   return { after: after.resets !== null && after.resets <= now ? { ...after, resets: null } : after, periods }
 }
 
+/** The end of the period of a feature that returns after it: nothing is rolled over from the time without the feature. */
+export const endedMeanwhile = (one: Assignment, now: number): Assignment | undefined => {
+  const end = ended(one, { status: "active" }, now)
+  return end === undefined || end.periods === 0 ? undefined : { ...end.after, rolled: null }
+}
+
+/** The ledger row of a period's end. */
+export const endEntry = (feature: string, { used }: Usage, after: Assignment) => ({
+  feature,
+  action: "period_reset",
+  amount: 0 - used,
+  balance: 0,
+  max: quotaIn(after)
+})
+
 /** What usage.period_closed says of it. */
 export const toldOfEnd = (feature_id: string, feature_code: string | undefined, one: Assignment, now: number) => {
   const { after, periods } = ended(one, { status: "active" }, now)!
