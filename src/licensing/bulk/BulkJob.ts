@@ -99,9 +99,11 @@ export const BulkJobCreate = Schema.Struct({
   dry_run: Schema.optionalKey(
     Schema.Boolean.annotate({ description: "True decides and counts without a change.", default: false })
   ),
-  reason: Schema.optionalKey(Text(500).annotate({ description: "Why, in the job and in its events." })),
+  reason: Schema.optionalKey(Text(500).annotate({ description: "Why, in the job and in its event bulk_job.created." })),
   confirm_all: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Must be true with an empty filter, or one of an empty q: it matches every license." })
+    Schema.Boolean.annotate({
+      description: "Must be true with an empty filter, or one of an empty q: it matches every license."
+    })
   )
 })
   .annotate({ description: "Exactly one of filter and license_ids." })

@@ -162,7 +162,7 @@ const diagnosis = HttpApiEndpoint.post("diagnose", "/licenses/:id/diagnose", {
     id: "diagnoseLicense",
     summary: "Diagnose why a license is accepted or refused",
     description:
-      "Returns what validate would decide about a machine or container instance, and a consumption about a feature, with the result of every check, also of those after the first failure. Changes nothing and counts nothing.",
+      "Returns what an operation of the application (validate by default) would decide about a machine or container instance, with the result of every check, also of those after the first failure. Changes nothing and counts nothing.",
     scopes: ["license:read"]
   })
 )

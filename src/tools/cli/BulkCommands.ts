@@ -29,7 +29,10 @@ export const bulkCreateFlags = {
     Flag.withDescription('The parameters of the action as JSON, such as {"extend_by_days": 30}.'),
     Flag.optional
   ),
-  reason: Flag.String("reason").pipe(Flag.withDescription("Why, in the job and in its events."), Flag.optional),
+  reason: Flag.String("reason").pipe(
+    Flag.withDescription("Why, in the job and in its event bulk_job.created."),
+    Flag.optional
+  ),
   dryRun: flag("dry-run", "Count what would be changed, and change nothing."),
   ...jsonFlag
 }

@@ -137,7 +137,7 @@ interface Asking {
 
 const Ask = (props: Asking & { readonly fields: ChangeFieldsOf<BulkParameters> }) => {
   const { done, fields, given, onClose, run } = props
-  const reason = text("Reason", { hint: "Optional. The events of the licenses name it." })
+  const reason = text("Reason", { hint: "Optional. The job shows it, and the events of the licenses name the job." })
   return (
     <Form<Given, BulkJob> fields={{ ...fields, reason }} initial={given} send="Check" run={run} done={done}>
       <button type="button" onClick={onClose}>
