@@ -1,7 +1,8 @@
 /** The license list. Like all reads it applies the clock: a license is expired when its access ends, swept or not. */
 import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { CurrentProducts } from "../../access/CurrentActor.ts"
+import { CurrentProducts, type ProductIds } from "../../access/CurrentActor.ts"
+import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import type { MetadataFilter } from "../../contract/api/Metadata.ts"
 import { type ListRequest, limitDefault, type Page, pageOf } from "../../contract/api/Paging.ts"
 import { columns as arrays, instant } from "../../platform/postgres/driver/Parameters.ts"
@@ -9,7 +10,7 @@ import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { metadataMatches } from "../../platform/postgres/queries/MetadataFilter.ts"
 import { createdWithin, sortedBy, totalOf } from "../../platform/postgres/queries/Pages.ts"
 import { indexedMatches, isCommon, type Match, sampleOf, search } from "../../platform/postgres/queries/Search.ts"
-import { equals } from "../../platform/postgres/queries/Sql.ts"
+import { equals, unionAll } from "../../platform/postgres/queries/Sql.ts"
 import { type License, type LicenseStatus, licenseSorts } from "../model/License.ts"
 import { lapsedCount } from "../rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../rows/FeatureExpirySql.ts"
@@ -182,7 +183,7 @@ interface ListQuery {
   readonly count: number
 }
 
-export const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: number, now: number): ListQuery => {
+const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: number, now: number): ListQuery => {
   const { status } = filter
   const isAny = status === undefined
   return {
@@ -199,6 +200,18 @@ export const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: 
   }
 }
 
+/** The ids of all licenses that the list would show for a filter. */
+export const selectedIds = (sql: SqlClient.SqlClient, filter: LicenseFilter, products: ProductIds, now: number) => {
+  const query = queryOf(sql, filter, 0, now)
+  const { candidates, inState, joined, match } = query
+  const conditions = sql`${query.conditions} AND ${ownedBy(sql, "licenses", "l", products)}`
+  const matches = sql`${conditions} AND ${inState} AND ${match === undefined ? sql`TRUE` : match.matches}`
+  return unionAll(sql, [
+    sql`SELECT l.id FROM ${candidates} ${joined} WHERE ${matches}`,
+    ...movedRows(sql, query, conditions).map((moved) => sql`SELECT l.id FROM ${moved}`)
+  ])
+}
+
 /** The same query for a product with few licenses. It reads all of them, and searches no index of other licenses. */
 const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, query: ListQuery): ListQuery => ({
   ...query,
@@ -212,7 +225,7 @@ const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, 
 const columnOf = (field: string): string =>
   field.endsWith("expires_at") ? `COALESCE(l.${field}, 'infinity')` : `l.${field}`
 
-export const movedRows = (
+const movedRows = (
   sql: SqlClient.SqlClient,
   { match, now, status }: Pick<ListQuery, "match" | "now" | "status">,
   conditions: Statement.Fragment

@@ -6,18 +6,19 @@ import { limitsOf, shownLimits } from "../model/Limits.ts"
 import { entitlementVersionAt, statusAt } from "../rules/Lifecycle.ts"
 
 /** Members that the management API does not return. */
-const internal: ReadonlySet<string> = new Set<keyof LicenseRecord>([
-  "key_hash",
-  "revision",
-  "entitlement_counter",
-  "activation_limit_recorded_at",
-  "not_due_before",
-  "heartbeat_from",
-  "term_days",
-  "kept_counts",
-  "self_deactivated_at",
-  "slots_held_until"
-])
+const internal = {
+  key_hash: true,
+  revision: true,
+  entitlement_counter: true,
+  activation_limit_recorded_at: true,
+  not_due_before: true,
+  heartbeat_from: true,
+  term_days: true,
+  term_began_at: true,
+  kept_counts: true,
+  self_deactivated_at: true,
+  slots_held_until: true
+} as const satisfies Record<Exclude<keyof LicenseRecord, keyof License>, true>
 
 /** `expiredFeatures`: the number of features with an unrecorded expiry. */
 export const presentLicense = (
@@ -27,7 +28,7 @@ export const presentLicense = (
   now: number
 ): License => {
   const present = Object.fromEntries(
-    Object.entries(license).filter(([name, value]) => value !== undefined && !internal.has(name))
+    Object.entries(license).filter(([name, value]) => value !== undefined && !(name in internal))
   )
   return {
     ...(present as unknown as License),
