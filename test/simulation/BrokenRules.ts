@@ -56,7 +56,7 @@ export const brokenRules: { readonly [name: string]: BrokenRule } = {
   },
   "unfenced sweep": {
     what: "The sweep closes a period although a command has changed the license since it was read.",
-    file: "src/licensing/sweeps/PeriodSweep.ts",
+    file: "src/licensing/sweeps/SweepBatches.ts",
     rule: "WHERE l.ctid = target.address AND l.revision = decided.revision",
     broken: "WHERE l.ctid = target.address"
   },

@@ -12,17 +12,11 @@ import { expiryIsDue } from "../rows/FeatureExpirySql.ts"
 import type { LicenseOwned } from "../rows/LicenseRows.ts"
 import { featureExpiredEvent } from "../rules/ClockEvents.ts"
 import { recordsExpiries } from "../rules/Lifecycle.ts"
-import { byId, idsOf, lockLicenses, makePasses } from "./SweepBatches.ts"
-
-/** Features of one license in one batch; the others follow in the next one. */
-const featuresMax = 200
+import { byId, type DueFeatures, featuresMax, makePasses, selectFeatures, writeUnchanged } from "./SweepBatches.ts"
 
 type DueFeature = Pick<Assignment, "feature_id" | "feature_code" | "expires_at">
 type DueRow = DueFeature & LicenseOwned & Pick<LicenseRecord, "status" | "revision">
-
-interface DueLicense extends Pick<LicenseRecord, "id" | "status" | "revision"> {
-  readonly features: ReadonlyArray<DueFeature>
-}
+type DueLicense = DueFeatures<DueFeature>
 
 export class FeatureExpirySweep extends Context.Service<FeatureExpirySweep, { readonly pass: Effect.Effect<void> }>()(
   "licensing/licensing/sweeps/FeatureExpirySweep"
@@ -34,12 +28,7 @@ export class FeatureExpirySweep extends Context.Service<FeatureExpirySweep, { re
       const passOf = yield* makePasses("feature-expiry-sweep")
       const nextRevision = yield* makeRevisions
       const pass = passOf<DueLicense>({
-        select: Effect.fnUntraced(function* (now, limit, lock) {
-          const ids = yield* idsOf(selectLicenses(sql, now, limit))
-          // In a snapshot after the lock: no other transaction changes the features of a locked license.
-          const rows = yield* readFeatures(sql, lock ? yield* lockLicenses(sql, ids) : ids, now)
-          return byLicense(rows)
-        }),
+        select: selectFeatures(sql, selectLicenses(sql), readFeatures(sql)),
         isDue: ({ features }) => features.length > 0,
         write: (rows, now) => writeExpiries(sql, rows, nextRevision(), now),
         eventsOf: (license) =>
@@ -50,13 +39,15 @@ export class FeatureExpirySweep extends Context.Service<FeatureExpirySweep, { re
   )
 }
 
-const selectLicenses = (sql: SqlClient.SqlClient, now: number, limit: number) => sql<{ readonly id: string }>`
+const selectLicenses = (sql: SqlClient.SqlClient) => (now: number, limit: number) =>
+  sql<{ readonly id: string }>`
   SELECT license_id AS id FROM license_features
   WHERE enabled AND NOT expiry_recorded AND expires_at IS NOT NULL
     AND expires_at AT TIME ZONE 'UTC' <= (${instant(now)} AT TIME ZONE 'UTC')
   ORDER BY expires_at AT TIME ZONE 'UTC' LIMIT ${limit}`
 
-const readFeatures = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, now: number) => sql<DueRow>`
+const readFeatures = (sql: SqlClient.SqlClient) => (ids: ReadonlyArray<string>, now: number) =>
+  sql<DueRow>`
   SELECT l.id AS license_id, l.status, l.revision, due.feature_id, f.code AS feature_code, due.expires_at
   FROM licenses l CROSS JOIN LATERAL (
     SELECT a.feature_id, a.expires_at FROM license_features a WHERE a.license_id = l.id AND ${expiryIsDue(sql, now)}
@@ -64,16 +55,7 @@ const readFeatures = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, now:
   ) AS due JOIN features f ON f.id = due.feature_id
   WHERE l.id = ANY(${columns.text(ids)}) ORDER BY l.id, due.expires_at, f.code`
 
-const byLicense = (rows: ReadonlyArray<DueRow>): ReadonlyArray<DueLicense> =>
-  Array.from(
-    Map.groupBy(rows, ({ license_id }) => license_id),
-    ([id, features]) => ({ id, status: features[0]!.status, revision: features[0]!.revision, features })
-  )
-
-/**
- * Writes the licenses with their features, in the order of their ids, as the Journal does. Each row is looked up by its
- * key and written by its address (ctid), so that no plan reads a whole table.
- */
+/** Writes the licenses with their features. */
 const writeExpiries = (
   sql: SqlClient.SqlClient,
   unordered: ReadonlyArray<DueLicense>,
@@ -84,16 +66,10 @@ const writeExpiries = (
   const features = rows.flatMap(({ features, id }) => features.map((feature) => ({ ...feature, license_id: id })))
   return sql`
     WITH written AS (
-      UPDATE licenses l SET entitlement_counter = l.entitlement_counter + decided.expired, revision = ${int8(revision)}
-      FROM (
-        SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
-          unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision,
-          unnest(${columns.int4(rows.map((row) => (recordsExpiries(row) ? row.features.length : 0)))}) AS expired
-      ) AS decided, LATERAL (
-        SELECT ctid AS address FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
-      ) AS target
-      WHERE l.ctid = target.address AND l.revision = decided.revision
-      RETURNING l.id
+      ${writeUnchanged(sql, rows, {
+        set: sql`entitlement_counter = l.entitlement_counter + decided.expired, revision = ${int8(revision)}`,
+        values: sql`, unnest(${columns.int4(rows.map((row) => (recordsExpiries(row) ? row.features.length : 0)))}) AS expired`
+      })}
     ), recorded AS (
       UPDATE license_features a SET expiry_recorded = TRUE
       FROM unnest(${columns.text(features.map(({ license_id }) => license_id))},

@@ -11,7 +11,7 @@ import type { LicenseRecord } from "../model/LicenseRecords.ts"
 import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { type MailedNotice, reminderMails } from "./ReminderMails.ts"
 import { dueDays, noNotice, reachedDays } from "./Reminders.ts"
-import { byId, lockClause, type SweepTask } from "./SweepBatches.ts"
+import { byId, lockClause, type SweepTask, writeUnchanged } from "./SweepBatches.ts"
 
 /** Its `days` are the policy's reminder_days, and 0 for the end itself. */
 interface Maintained extends Pick<LicenseRecord, "id" | "revision" | "status">, MailedNotice {}
@@ -62,22 +62,17 @@ const noticesDue = (sql: SqlClient.SqlClient, now: number, limit: number) => {
     ) AS due WHERE p.license_type = 'perpetual' LIMIT ${limit}`
 }
 
-/** In the order of the ids, as the Journal writes. Raises no revision, because no decision depends on notices. */
+/** Raises no revision, because no decision depends on notices. */
 const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, now: number) => {
   const rows = byId(unordered)
   return sql`
     WITH written AS (
-      UPDATE licenses l SET maintenance_told_for = l.maintenance_expires_at, maintenance_told_days = decided.days
-      FROM (
-        SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
-          unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision,
-          unnest(${columns.int4(rows.map((row) => row.told))}) AS told,
-          unnest(${columns.int4(rows.map((row) => reachedDays(row, now)))}) AS days
-      ) AS decided, LATERAL (
-        SELECT ctid AS address FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
-      ) AS target
-      WHERE l.ctid = target.address AND l.revision = decided.revision AND ${sql.literal(told)} = decided.told
-      RETURNING l.id
+      ${writeUnchanged(sql, rows, {
+        set: sql`maintenance_told_for = l.maintenance_expires_at, maintenance_told_days = decided.days`,
+        values: sql`, unnest(${columns.int4(rows.map((row) => row.told))}) AS told,
+          unnest(${columns.int4(rows.map((row) => reachedDays(row, now)))}) AS days`,
+        holds: sql`${sql.literal(told)} = decided.told`
+      })}
     )
     SELECT demand((SELECT count(*) FROM written) = ${rows.length}, ${concurrentChange}, 'a license was changed meanwhile')`
 }

@@ -4,21 +4,15 @@ import { SqlClient } from "effect/sql"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
 import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
-import type { Assignment, LicenseRecord } from "../model/LicenseRecords.ts"
+import type { LicenseRecord } from "../model/LicenseRecords.ts"
 import { type AssignmentRow, assignmentColumns, assignmentOf } from "../rows/AssignmentRows.ts"
 import { clockOrigin, usageRow } from "../rows/EventRows.ts"
 import { recordsExpiries } from "../rules/Lifecycle.ts"
 import { type ClosedPeriod, closePeriod, periodClosedEvent, periodEntry } from "../rules/UsagePeriods.ts"
-import { byId, idsOf, lockLicenses, makePasses } from "./SweepBatches.ts"
-
-/** Features of one license in one batch; the others follow in the next one. */
-const featuresMax = 200
+import { byId, type DueFeatures, featuresMax, makePasses, selectFeatures, writeUnchanged } from "./SweepBatches.ts"
 
 type DueRow = AssignmentRow & Pick<LicenseRecord, "status" | "revision">
-
-interface DueLicense extends Pick<LicenseRecord, "id" | "revision" | "status"> {
-  readonly features: ReadonlyArray<Assignment>
-}
+type DueLicense = DueFeatures<DueRow>
 
 export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: Effect.Effect<void> }>()(
   "licensing/licensing/sweeps/PeriodSweep"
@@ -30,12 +24,7 @@ export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: E
       const passOf = yield* makePasses("period-sweep")
       const nextRevision = yield* makeRevisions
       const pass = passOf<DueLicense>({
-        select: Effect.fnUntraced(function* (now, limit, lock) {
-          const ids = yield* idsOf(selectLicenses(sql, now, limit))
-          // In a snapshot after the lock: no other transaction changes the features of a locked license.
-          const rows = yield* readFeatures(sql, lock ? yield* lockLicenses(sql, ids) : ids, now)
-          return byLicense(rows)
-        }),
+        select: selectFeatures(sql, selectLicenses(sql), readFeatures(sql)),
         isDue: (license, now) => closedOf(license, now).length > 0,
         write: (rows, now) => writePeriods(sql, rows, nextRevision(), now),
         ledgerOf: (license, now) =>
@@ -49,15 +38,17 @@ export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: E
 
 /** Decided when it is written, so that the event names every period that has ended by then. */
 const closedOf = (license: DueLicense, now: number): ReadonlyArray<ClosedPeriod> =>
-  license.features.flatMap((assignment) => closePeriod(assignment, !recordsExpiries(license), now) ?? [])
+  license.features.flatMap((row) => closePeriod(assignmentOf(row), !recordsExpiries(license), now) ?? [])
 
 const renewedOf = (license: DueLicense, now: number) =>
   closedOf(license, now).filter(({ periods }) => periods !== undefined)
 
-const selectLicenses = (sql: SqlClient.SqlClient, now: number, limit: number) => sql<{ readonly id: string }>`
+const selectLicenses = (sql: SqlClient.SqlClient) => (now: number, limit: number) =>
+  sql<{ readonly id: string }>`
   SELECT license_id AS id FROM license_features WHERE resets_at <= ${instant(now)} ORDER BY resets_at LIMIT ${limit}`
 
-const readFeatures = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, now: number) => sql<DueRow>`
+const readFeatures = (sql: SqlClient.SqlClient) => (ids: ReadonlyArray<string>, now: number) =>
+  sql<DueRow>`
   SELECT l.status, l.revision, ${sql.literal(assignmentColumns)}
   FROM licenses l CROSS JOIN LATERAL (
     SELECT * FROM license_features WHERE license_id = l.id AND resets_at <= ${instant(now)}
@@ -65,16 +56,7 @@ const readFeatures = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, now:
   ) AS a JOIN features f ON f.id = a.feature_id
   WHERE l.id = ANY(${columns.text(ids)}) ORDER BY l.id, a.resets_at, f.code`
 
-const byLicense = (rows: ReadonlyArray<DueRow>): ReadonlyArray<DueLicense> =>
-  Array.from(
-    Map.groupBy(rows, ({ license_id }) => license_id),
-    ([id, features]) => {
-      const { revision, status } = features[0]!
-      return { id, revision, status, features: features.map(assignmentOf) }
-    }
-  )
-
-/** Writes the licenses with their features, in the order of their ids, as the Journal does. */
+/** Writes the licenses with their features. */
 const writePeriods = (sql: SqlClient.SqlClient, due: ReadonlyArray<DueLicense>, revision: number, now: number) => {
   const rows = byId(due)
   const closed = rows.flatMap((license) =>
@@ -82,15 +64,7 @@ const writePeriods = (sql: SqlClient.SqlClient, due: ReadonlyArray<DueLicense>, 
   )
   return sql`
     WITH written AS (
-      UPDATE licenses l SET revision = ${int8(revision)}
-      FROM (
-        SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
-          unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision
-      ) AS decided, LATERAL (
-        SELECT ctid AS address FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
-      ) AS target
-      WHERE l.ctid = target.address AND l.revision = decided.revision
-      RETURNING l.id
+      ${writeUnchanged(sql, rows, { set: sql`revision = ${int8(revision)}` })}
     ), recorded AS (
       UPDATE license_features a SET total_consumptions = closed.total_consumptions, credits_used = closed.credits_used,
         overage = closed.overage, rolled_over = closed.rolled_over, period_start = closed.period_start, resets_at = closed.resets_at

@@ -11,7 +11,9 @@ import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { mayTakeLong, retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
 import { isConcurrentChange, isLockTimeout, isLogBusy } from "../../platform/postgres/queries/Sql.ts"
 import { exclusively, makeThrottle, requireExclusive } from "../../platform/workers/Exclusive.ts"
+import type { LicenseRecord } from "../model/LicenseRecords.ts"
 import { clockOrigin, eventRow } from "../rows/EventRows.ts"
+import type { LicenseOwned } from "../rows/LicenseRows.ts"
 
 /**
  * Locks the free licenses in the order of their ids, as the Journal does, and returns them. Waiting for a license in
@@ -33,6 +35,57 @@ export const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Ro
 export const idsOf = Effect.fnUntraced(function* (query: Statement.Statement<{ readonly id: string }>) {
   return Array.from(new Set((yield* query).map(({ id }) => id)))
 })
+
+/** A license with the features of which something is due. */
+export interface DueFeatures<Feature> extends Pick<LicenseRecord, "id" | "revision" | "status"> {
+  readonly features: ReadonlyArray<Feature>
+}
+
+/** Features of one license in one batch; the others follow in the next one. */
+export const featuresMax = 200
+
+/** Licenses with due features: `licensesOf` selects their ids, `featuresOf` a row for each feature. */
+export const selectFeatures = <Row extends LicenseOwned & Pick<LicenseRecord, "revision" | "status">>(
+  sql: SqlClient.SqlClient,
+  licensesOf: (now: number, limit: number) => Statement.Statement<{ readonly id: string }>,
+  featuresOf: (ids: ReadonlyArray<string>, now: number) => Statement.Statement<Row>
+): SweepTask<DueFeatures<Row>>["select"] =>
+  Effect.fnUntraced(function* (now, limit, lock) {
+    const ids = yield* idsOf(licensesOf(now, limit))
+    // In a snapshot after the lock: no other transaction changes the features of a locked license.
+    const rows = yield* featuresOf(lock ? yield* lockLicenses(sql, ids) : ids, now)
+    return Array.from(
+      Map.groupBy(rows, ({ license_id }) => license_id),
+      ([id, features]) => ({ id, revision: features[0]!.revision, status: features[0]!.status, features })
+    )
+  })
+
+interface Written {
+  readonly set: Statement.Fragment
+  /** Further values of each license, as `, unnest(…) AS name`. */
+  readonly values?: Statement.Fragment
+  /** A further condition for the license to be as it was read. */
+  readonly holds?: Statement.Fragment
+}
+
+/**
+ * Writes the licenses that have the revision that was read, in the order of their ids, as the Journal does, and returns
+ * their ids. Each row is looked up by its key and written by its address (ctid), so that no plan reads a whole table.
+ */
+export const writeUnchanged = (
+  sql: SqlClient.SqlClient,
+  rows: ReadonlyArray<Pick<LicenseRecord, "id" | "revision">>,
+  { set, values = sql``, holds = sql`TRUE` }: Written
+) => sql`
+  UPDATE licenses l SET ${set}
+  FROM (
+    SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
+      unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision${values}
+  ) AS decided, LATERAL (
+    SELECT ctid AS address FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
+  ) AS target
+  WHERE l.ctid = target.address AND l.revision = decided.revision AND ${holds}
+  RETURNING l.id`
 
 export const clockEvents = (events: ReadonlyArray<NewEvent>, now: number): ReadonlyArray<EventRow> =>
   events.map((event) => eventRow(event, clockOrigin, now))
