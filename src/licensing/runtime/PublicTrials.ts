@@ -124,7 +124,8 @@ export class PublicTrials extends Context.Service<
         // Edited a moment ago: the policy is locked now.
         if (draft!.policy.license_type !== "trial") return yield* notAllowed
         yield* claim(draft!.license, input.binding)
-        const written = drafts.write([{ ...draft!, license: pending.license }], pathOf)
+        const { assignments, license } = pending
+        const written = drafts.write([{ ...draft!, license, assignments }], pathOf)
         // A generated key is new.
         yield* Effect.catch(written, (error) => (SqlError.isSqlError(error) ? Effect.fail(error) : Effect.die(error)))
         for (const write of deviceRows(sql, [pending])) yield* write

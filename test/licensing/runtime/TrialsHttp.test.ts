@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import type { PolicyCreate } from "../../../src/vendor/policies/Policy.ts"
 import { eventsOf } from "../../support/database/Services.ts"
 import { type Answer, assertAnswered, assertRefused } from "../../support/http/Http.ts"
@@ -39,7 +40,7 @@ interface Trial {
   readonly expires_at: string
   readonly issued_at: string
   readonly nonce?: string
-  readonly features: ReadonlyArray<{ readonly code: string }>
+  readonly features: ReadonlyArray<{ readonly code: string; readonly expires_at?: string; readonly resets_at?: string }>
 }
 
 const trialIn = (answer: Answer): Trial => assertAnswered(answer, 200) as Trial
@@ -138,6 +139,31 @@ layer(TestServer.layer, { timeout: 60_000 })("A trial without a key", (it) => {
         SELECT term_days, expires_at, heartbeat_from <= due_at AS bounded FROM licenses l JOIN devices d ON d.license_id = l.id
         WHERE l.id = ${license.id}`
       assert.deepStrictEqual(rows, [{ term_days: null, expires_at: Date.parse(trial.expires_at), bounded: true }])
+    })
+  )
+
+  it.effect("begins the pending days and periods of its features as its own answer tells", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { ask, id, policy } = yield* makeProduct({ duration_starts: "first_activation" })
+      const come = Effect.fnUntraced(function* (code: string, payload: object) {
+        const { id: feature_id } = yield* client.features.create({ params: { id }, payload: { name: code, code } })
+        yield* client.policies.setFeature({ params: { id: policy.id, feature_id }, payload })
+      })
+      yield* come("days", { expires_after_days: 7 })
+      yield* come("daily", { max_consumptions: 100, reset_period: "day" })
+      const trial = trialIn(yield* ask())
+      const { runtime } = yield* connect({ licenseKey: trial.license_key })
+      const { data } = yield* runtime.validate({ payload: { fingerprint: "machine" } })
+      const begins = Date.parse(trial.issued_at)
+      const ends = { daily: begins + day, days: begins + 7 * day }
+      const shown = trial.features.map(({ code, expires_at, resets_at }) => [code, expires_at ?? resets_at])
+      assert.deepStrictEqual(
+        shown,
+        Object.entries(ends).map(([code, end]) => [code, formatTimestamp(end)])
+      )
+      const stored = data.features.map(({ code, expires_at, resets_at }) => [code, expires_at ?? resets_at])
+      assert.deepStrictEqual(stored, Object.entries(ends))
     })
   )
 
@@ -266,35 +292,6 @@ layer(TestServer.layerWith({ rateActivation: 3 }), { timeout: 60_000 })("Trials"
       const refused = yield* ask({ binding: { fingerprint: "third" } })
       assertRefused(refused, 429, "RATE_LIMITED", "trial")
       assert.isDefined(refused.headers["retry-after"])
-    })
-  )
-})
-
-layer(TestServer.layer)("A policy", (it) => {
-  it.effect("has public trials only if it is of the type trial, with duration_days", () =>
-    Effect.gen(function* () {
-      const { client, send } = yield* TestServer
-      const { id } = yield* client.products.create({ payload: { name: "P", code: "trial-policies" } })
-      const path = `/api/v1/products/${id}/policies`
-      const create = (body: object) =>
-        send({ method: "POST", path, body: { name: "P", code: `p-${++made}`, public_trial: true, ...body } })
-      assertRefused(
-        yield* create({ license_type: "subscription", duration_days: 3 }),
-        422,
-        "VALIDATION_ERROR",
-        "public_trial"
-      )
-      assertRefused(yield* create({ license_type: "trial" }), 422, "VALIDATION_ERROR", "duration_days")
-      const policy = assertAnswered(yield* create({ license_type: "trial", duration_days: 3 }), 201) as { id: string }
-      const update = (body: object) => send({ method: "PATCH", path: `/api/v1/policies/${policy.id}`, body })
-      assertRefused(yield* update({ duration_days: null }), 422, "VALIDATION_ERROR", "duration_days")
-      assertRefused(yield* update({ license_type: "subscription" }), 422, "VALIDATION_ERROR", "public_trial")
-      assertAnswered(yield* update({ license_type: "subscription", public_trial: false }), 200)
-      const plain = yield* client.policies.create({
-        params: { id },
-        payload: { name: "P", code: "plain", license_type: "trial" }
-      })
-      assert.isFalse(plain.public_trial)
     })
   )
 })

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 
 const valid = { name: "Pro", code: "pro", license_type: "trial" }
@@ -73,6 +74,29 @@ layer(TestServer.layer)("Policies over HTTP", (it) => {
         const unreadable = yield* send({ ...request, body: { name: 1 } })
         assert.deepStrictEqual([unreadable.status, unreadable.error.code], [400, "INVALID_JSON"])
       }
+    })
+  )
+
+  it.effect("have public trials only if they are of the type trial, with duration_days", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const { id } = yield* client.products.create({ payload: { name: "P", code: "trial-policies" } })
+      const path = `/api/v1/products/${id}/policies`
+      const create = (body: object) =>
+        send({ method: "POST", path, body: { name: "P", code: "trial", public_trial: true, ...body } })
+      const subscription = yield* create({ license_type: "subscription", duration_days: 3 })
+      assertRefused(subscription, 422, "VALIDATION_ERROR", "public_trial")
+      assertRefused(yield* create({ license_type: "trial" }), 422, "VALIDATION_ERROR", "duration_days")
+      const policy = assertAnswered(yield* create({ license_type: "trial", duration_days: 3 }), 201) as { id: string }
+      const update = (body: object) => send({ method: "PATCH", path: `/api/v1/policies/${policy.id}`, body })
+      assertRefused(yield* update({ duration_days: null }), 422, "VALIDATION_ERROR", "duration_days")
+      assertRefused(yield* update({ license_type: "subscription" }), 422, "VALIDATION_ERROR", "public_trial")
+      assertAnswered(yield* update({ license_type: "subscription", public_trial: false }), 200)
+      const plain = yield* client.policies.create({
+        params: { id },
+        payload: { name: "P", code: "plain", license_type: "trial" }
+      })
+      assert.isFalse(plain.public_trial)
     })
   )
 })
