@@ -3,6 +3,7 @@ import { cacheText, canonicalize, replaceCached } from "../../contract/api/Canon
 import type { Metadata } from "../../contract/api/Metadata.ts"
 import { formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import { featureEndsAt, shownEnd } from "../model/FeatureExpiry.ts"
+import { dueAt } from "../model/Heartbeat.ts"
 import type {
   Assignment,
   CachedViews,
@@ -86,14 +87,18 @@ export const accessEndOf = (license: LicenseView["license"], policy: LicenseView
 
 /**
  * The next check: after the policy's interval, but not after the end of access or the next end of an included feature.
- * If the policy requires heartbeats, after two thirds of the interval, so that one lost request does no harm.
+ * If the policy requires heartbeats, after two thirds of the interval, so that one lost request does no harm; and a third
+ * before the device's heartbeat is due, which only some responses move.
  */
-const nextCheckAt = (view: LicenseView, now: number): number => {
-  const { require_heartbeat, validation_interval_minutes } = view.policy
-  const interval = validation_interval_minutes * minuteMillis
+const nextCheckAt = (view: LicenseView, device: DeviceRecord, now: number): number => {
+  const { license, policy } = view
+  const interval = policy.validation_interval_minutes * minuteMillis
+  const due = dueAt(device, license, policy)
   return Math.min(
-    now + (require_heartbeat ? (interval * 2) / 3 : interval),
-    accessEndsAt(view.license, view.policy) ?? Number.POSITIVE_INFINITY,
+    now + (policy.require_heartbeat ? (interval * 2) / 3 : interval),
+    // A device whose activation has lapsed has a seat.
+    due < now ? Number.POSITIVE_INFINITY : Math.max(now, due - interval / 3),
+    accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY,
     nextFeatureEndsAt(view, now)
   )
 }
@@ -230,7 +235,7 @@ export const entitlementOf = (
   ...commonOf(view, "entitlement", device, now),
   // Before next_check_at, which reads what a long list of features has cached.
   features: featuresOf(view, now),
-  next_check_at: formatTimestamp(nextCheckAt(view, now)),
+  next_check_at: formatTimestamp(nextCheckAt(view, device, now)),
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 

@@ -189,6 +189,8 @@ describe("an entitlement", () => {
         const { license, policy } = after
         const isActive = rows.license.status === "active"
         const access = (license.expires_at ?? Number.POSITIVE_INFINITY) + policy.grace_period_days * day
+        const interval = policy.validation_interval_minutes * minute
+        const { id, due_at, holds_slot } = after.devices.find((one) => one.id === deviceOf(request.binding).id)!
         const { version_eligibility, ...rest } = reply
         assert.deepStrictEqual(rest, {
           kind: "entitlement",
@@ -206,10 +208,11 @@ describe("an entitlement", () => {
           license_type: policy.license_type,
           entitlement_version: license.entitlement_counter + policy.entitlement_counter,
           issued_at: iso(noon),
-          device_id: deviceOf(request.binding).id,
+          device_id: id,
           next_check_at: iso(
             Math.min(
-              noon + (policy.validation_interval_minutes * minute * (policy.require_heartbeat ? 2 : 3)) / 3,
+              noon + (interval * (policy.require_heartbeat ? 2 : 3)) / 3,
+              policy.require_heartbeat && holds_slot ? Math.max(noon, due_at! - interval / 3) : access,
               access,
               ...featureEnds(after)
             )

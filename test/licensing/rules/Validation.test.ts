@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
+import type { DeviceRecord } from "../../../src/licensing/model/LicenseRecords.ts"
 import { activate, check, deactivate, validate } from "../../../src/licensing/rules/Activation.ts"
 import { rows as anyRows, bindings } from "../../support/rules/LicenseArbitraries.ts"
 import { allowed, eventTypes, perform, refusedWith, settled } from "../../support/rules/LicenseRules.ts"
@@ -9,6 +10,7 @@ import {
   deviceOf,
   dueAfter,
   hardware,
+  leaseOf,
   minute,
   noon,
   requestOf,
@@ -47,13 +49,37 @@ describe("validate and check", () => {
     assert.property(allowed(rows, validate, requestOf(machine), lastValidated + second).changes, "seen")
   })
 
+  it("check asks for the next one a third of the interval before the heartbeat is due, validate after two thirds", () => {
+    const policy = { require_heartbeat: true, validation_interval_minutes: 60 }
+    const next = (rule: typeof check, given: Partial<DeviceRecord>) => {
+      const held = deviceOf(machine, given)
+      const rows = rowsOf({ policy, devices: [held], leases: [leaseOf(held)] })
+      return Date.parse(allowed(rows, rule, requestOf(machine)).reply.next_check_at) - noon
+    }
+    for (const [due, expected] of [
+      [61, 40],
+      [50, 30],
+      [20, 0],
+      [19, 0]
+    ] as const) {
+      const promised = { due_at: noon + due * minute }
+      assert.strictEqual(next(check, promised), expected * minute)
+      assert.strictEqual(next(validate as typeof check, promised), 40 * minute)
+      // No heartbeat of a device with only a seat is due.
+      assert.strictEqual(next(check, { ...promised, holds_slot: false }), 40 * minute)
+    }
+  })
+
   it("check answers what validate answers and writes nothing", () => {
     fc.assert(
       fc.property(anyRows, fc.constantFrom(...bindings), (rows, binding) => {
         const checked = perform(rows, check, requestOf(binding), noon)
         const validated = perform(rows, validate, requestOf(binding), noon)
         assert.deepStrictEqual(checked.changes, checked.refused === undefined ? {} : { events: [] })
-        assert.deepStrictEqual(checked.reply, validated.reply)
+        // Only a validation promises the device a whole interval.
+        const { next_check_at = "" } = validated.reply ?? {}
+        assert.isTrue((checked.reply?.next_check_at ?? "") <= next_check_at)
+        assert.deepStrictEqual(checked.reply && { ...checked.reply, next_check_at }, validated.reply)
         const code = validated.refused?.code
         assert.strictEqual(checked.refused?.code, code === "HEARTBEAT_OVERDUE" ? "DEVICE_NOT_ACTIVE" : code)
       }),

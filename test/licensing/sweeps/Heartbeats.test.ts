@@ -16,7 +16,7 @@ import { LicenseActors } from "../../../src/licensing/engine/LicenseActors.ts"
 import { LicenseLookups } from "../../../src/licensing/lookups/LicenseLookups.ts"
 import { LicenseStore } from "../../../src/licensing/lookups/LicenseStore.ts"
 import { LicenseList } from "../../../src/licensing/management/LicenseList.ts"
-import { activate, validate } from "../../../src/licensing/rules/Activation.ts"
+import { activate, check, validate } from "../../../src/licensing/rules/Activation.ts"
 import type { Rule } from "../../../src/licensing/rules/LicenseCommand.ts"
 import { reinstate, suspend } from "../../../src/licensing/rules/Lifecycle.ts"
 import { issueOffline } from "../../../src/licensing/rules/Offline.ts"
@@ -40,11 +40,9 @@ const hour = 60 * minute
 /** A license with one machine, activated at noon under a policy that requires a heartbeat every hour. */
 const activated = Effect.fnUntraced(function* ({ license, policy }: Pick<RowsInput, "license" | "policy"> = {}) {
   const { nodes, sweeps } = yield* twoNodes
-  const { policies, devices, licenses } = {
-    policies: yield* Policies,
-    devices: yield* Devices,
-    licenses: yield* LicenseList
-  }
+  const policies = yield* Policies
+  const devices = yield* Devices
+  const licenses = yield* LicenseList
   const own = yield* storeOne({
     license: { expires_at: undefined, ...license },
     policy: { require_heartbeat: true, validation_interval_minutes: 60, license_type: "consumption", ...policy }
@@ -104,8 +102,11 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("heartbeats", (it
     () =>
       fromNoon(
         Effect.gen(function* () {
-          const { activation, at, isDueAt, validate } = yield* activated()
+          const { activation, ask, at, isDueAt, request, validate } = yield* activated()
           assert.strictEqual(activation.next_check_at, formatTimestamp(noon + 40 * minute))
+          yield* at(39 * minute)
+          const { next_check_at } = yield* ask(check, request)
+          assert.strictEqual(next_check_at, formatTimestamp(noon + 40 * minute + 30 * second))
           yield* at(50 * minute)
           assert.strictEqual((yield* validate).next_check_at, formatTimestamp(noon + 90 * minute))
           yield* isDueAt(110 * minute + 30 * second)

@@ -2,7 +2,16 @@
 import { isDeepStrictEqual } from "node:util"
 import { stoppedPeriods } from "../model/Clock.ts"
 import { heartbeatEnd } from "../model/Leases.ts"
-import { endLease, isCut, type License, promise, replaced, type Situation, statusAt } from "../model/Model.ts"
+import {
+  endLease,
+  isCut,
+  type License,
+  type Policy,
+  promise,
+  replaced,
+  type Situation,
+  statusAt
+} from "../model/Model.ts"
 import type { Call } from "../requests/Operations.ts"
 import type { LicenseStep } from "./LicenseStep.ts"
 import { show, violation } from "./Violation.ts"
@@ -29,6 +38,20 @@ export const asHeard = (license: License, stored: License): License => ({
     })
   )
 })
+
+/** The operations whose responses promise a device its slot without an event. */
+const promising: ReadonlyArray<string> = ["activate", "validate"]
+
+/** A license whose devices got such a promise at an instant, under one of the policies of the step. */
+export const asPromised = (license: License, calls: LicenseStep["calls"], policy: Policy, at: number): License => {
+  const asked = new Set(calls.filter(({ operation }) => promising.includes(operation)).map(bindingOf))
+  const devices = Array.from(license.devices, ([key, device]) =>
+    asked.has(key)
+      ? ([key, { ...device, due: promise(policy, device.offline, at) }] as const)
+      : ([key, device] as const)
+  )
+  return asked.size === 0 ? license : { ...license, devices: new Map(devices) }
+}
 
 /**
  * Changes that sweeps write without an event: a state that an edit set back, leases that ended with their license, features
@@ -72,9 +95,6 @@ export const bindingOf = ({ command }: Call): string => {
   const { kind, key } = (command as { readonly binding: { readonly kind: string; readonly key: string } }).binding
   return `${kind}:${key}`
 }
-
-/** The operations whose responses promise a device its slot without an event. */
-const promising: ReadonlyArray<string> = ["activate", "validate"]
 
 /** Last-seen times of devices and leases leave no event: a request of the step must explain them. */
 export const adoptTimes = (

@@ -6,11 +6,11 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import { dueTransitions, settled, transitionByTime } from "../model/Clock.ts"
-import { type Answer, type License, type Situation, statusAt } from "../model/Model.ts"
+import { type Answer, type License, type Policy, type Situation, statusAt } from "../model/Model.ts"
 import { movedWith, toldOfEnd } from "../model/Periods.ts"
 import { type Call, operations } from "../requests/Operations.ts"
 import type { LicenseStep } from "./LicenseStep.ts"
-import { adoptCuts, adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
+import { adoptCuts, adoptQuiet, adoptTimes, asHeard, asPromised, backByClock, compare } from "./Reconcile.ts"
 import type { StoredEvent } from "./Rows.ts"
 import { brief, show, Violation, violation } from "./Violation.ts"
 
@@ -86,8 +86,22 @@ export class Replay {
         for (const license of cut === heard ? [state, heard] : [state, heard, cut]) {
           for (const now of nows) yield { license, catalog, policy, now }
         }
+        for (const license of this.promised(heard, policy))
+          for (const now of nows) yield { license, catalog, policy, now }
       }
     }
+  }
+
+  /** A license after requests of the step that left no event, before a later one gave it the due instants that are stored. */
+  private promised(license: License, { require_heartbeat }: Policy): ReadonlyArray<License> {
+    const { calls, nows, periods } = this.licenseStep
+    if (!require_heartbeat) return []
+    const policies = new Set(
+      periods.flatMap(({ catalog }) => this.states.map(({ policy }) => catalog.policies.get(policy)!))
+    )
+    return Array.from(policies)
+      .flatMap((policy) => nows.map((at) => asPromised(license, calls, policy, at)))
+      .filter((promised) => promised !== license)
   }
 
   /** An edit of a subscription moves the periods of its licenses. Time may have passed between the edit and its event. */

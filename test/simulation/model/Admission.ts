@@ -9,6 +9,7 @@ import {
   accessEnd,
   type Device,
   featureEnd,
+  heartbeatCheck,
   isOverdue,
   type License,
   liveLeaseOf,
@@ -119,12 +120,13 @@ const includedEnds = ({ license, now }: Situation): ReadonlyArray<number> =>
 const checkInterval = ({ policy }: Situation): number =>
   (policy.validation_interval_minutes * minuteMillis * (policy.require_heartbeat ? 2 : 3)) / 3
 
-export const entitlement = (situation: Situation, deviceId: string) => ({
-  ...common(situation, deviceId),
+export const entitlement = (situation: Situation, device: Device) => ({
+  ...common(situation, device.id),
   features: features(situation),
   next_check_at: formatTimestamp(
     Math.min(
       situation.now + checkInterval(situation),
+      heartbeatCheck(device, situation),
       accessEnd(situation.license, situation.policy),
       ...includedEnds(situation)
     )

@@ -218,9 +218,18 @@ export const servedAgain = (license: License, policy: Policy, starts: number | n
   return isStarted ? Math.max(due, license.floor ?? due) : due
 }
 
+const dueOf = (device: Device, license: License, policy: Policy): number =>
+  Math.max(device.due ?? 0, license.floor ?? 0, policy.floor ?? 0)
+
+/** When a device should validate to keep the slot that it was promised: a third of the interval before that ends. */
+export const heartbeatCheck = (device: Device, { license, policy, now }: Situation): number =>
+  policy.require_heartbeat && device.status === "active" && device.slot
+    ? Math.max(now, dueOf(device, license, policy) - (policy.validation_interval_minutes * minuteMillis) / 3)
+    : Number.POSITIVE_INFINITY
+
 /** Past the promised instant. While the license is refused nothing falls due. */
 export const isOverdue = (device: Device, license: License, policy: Policy, now: number): boolean => {
-  const due = Math.max(device.due ?? 0, license.floor ?? 0, policy.floor ?? 0)
+  const due = dueOf(device, license, policy)
   const isServed = license.status !== "suspended" && license.status !== "revoked"
   const isHeld = device.status === "active" && device.slot
   return policy.require_heartbeat && isHeld && isServed && now > due && due + 1 < accessEnd(license, policy)

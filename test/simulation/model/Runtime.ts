@@ -59,7 +59,7 @@ export const activate = (situation: Situation, command: ActivateCommand): Answer
   if (code !== undefined) return refused(situation, code)
   const known = deviceOf(situation, command)
   return known?.status === "active" && known.slot
-    ? accepted(situation.license, entitlement(situation, known.id))
+    ? accepted(situation.license, entitlement(situation, promised(situation, known)))
     : activated(situation, command)
 }
 
@@ -86,7 +86,7 @@ const activated = (situation: Situation, command: ActivateCommand): Answer => {
     activations: license.activations + 1,
     devices: replaced(license.devices, bindingOf(command), device)
   }
-  return accepted(after, entitlement({ ...situation, license: after }, device.id), "license.activated", ...left)
+  return accepted(after, entitlement({ ...situation, license: after }, device), "license.activated", ...left)
 }
 
 /** At most one event an hour for each license. */
@@ -103,13 +103,19 @@ export const validate = (situation: Situation, command: RuntimeCommand): Answer 
   const isSilent = code === "DEVICE_NOT_ACTIVE" && device!.status === "expired" && device!.activated !== null
   if (isSilent && situation.policy.require_heartbeat) return refused(situation, "HEARTBEAT_OVERDUE")
   if (code !== undefined) return refused(situation, code)
-  return accepted(situation.license, entitlement(situation, device!.id))
+  return accepted(situation.license, entitlement(situation, promised(situation, device!)))
 }
+
+/** A device as an answer to activate or validate shows it. */
+const promised = ({ now, policy }: Situation, device: Device): Device => ({
+  ...device,
+  due: promise(policy, device.offline, now)
+})
 
 export const check = (situation: Situation, command: RuntimeCommand): Answer => {
   const device = deviceOf(situation, command)
   const code = admission(situation, command) ?? inactive(situation, device)
-  return code === undefined ? accepted(situation.license, entitlement(situation, device!.id)) : refused(situation, code)
+  return code === undefined ? accepted(situation.license, entitlement(situation, device!)) : refused(situation, code)
 }
 
 export const deactivate = (situation: Situation, command: RuntimeCommand): Answer => {
@@ -174,9 +180,9 @@ const sealed = (situation: Situation, command: RuntimeCommand): Answer => {
   if (code !== undefined) return refused(situation, code)
   if (!device!.slot) return refused(situation, "DEVICE_NOT_ACTIVE")
   const until = Math.min(now + limitsFor(license, policy).offline_grace_days * dayMillis, accessEnd(license, policy))
-  const reply = { ...entitlement(situation, device!.id), offline_expires_at: formatTimestamp(until) }
   const offline = Math.max(until, device!.offline ?? 0)
   const kept = { ...device!, offline, due: Math.max(device!.due ?? 0, offline + 30_000) }
+  const reply = { ...entitlement(situation, kept), offline_expires_at: formatTimestamp(until) }
   const after = { ...license, devices: replaced(license.devices, bindingOf(command), kept) }
   return accepted(after, reply, "license.offline_issued")
 }
@@ -226,7 +232,7 @@ export const consume = (situation: Situation, command: ConsumeCommand): Answer =
   const device = deviceOf(situation, command)
   const code = admission(situation, command) ?? inactive(situation, device)
   if (code !== undefined) return refused(situation, code)
-  const reply = entitlement(situation, device!.id)
+  const reply = entitlement(situation, device!)
   const feature = Array.from(license.assignments.keys()).find((id) => catalog.features.get(id) === command.feature_code)
   const before = feature === undefined ? undefined : license.assignments.get(feature)
   if (command.reverses !== undefined) {
@@ -253,7 +259,7 @@ export const consume = (situation: Situation, command: ConsumeCommand): Answer =
     license: after,
     events: usageEvents(before, assignment),
     ledger: [entryOf(feature, "consume", before, assignment)],
-    reply: entitlement({ ...situation, license: after }, device!.id)
+    reply: entitlement({ ...situation, license: after }, device!)
   }
 }
 
@@ -272,7 +278,8 @@ const takeBack = (
     const isOfFeature = catalog.features.get(known.feature) === catalog.features.get(feature)
     const isOpposite = known.reverses !== null && known.amount === -(license.counted.get(reverses)?.amount ?? 0)
     const isSame = isOfFeature && (span.has(reverses) ? span.get(reverses) === event_id : isOpposite)
-    return isSame ? accepted(license, entitlement(situation, device.id)) : refused(situation, "EVENT_ID_CONFLICT")
+    if (isSame) return accepted(license, entitlement(situation, device))
+    if (before !== undefined) return refused(situation, "EVENT_ID_CONFLICT")
   }
   if (span.get(reverses) !== null) return refused(situation, "REVERSAL_NOT_POSSIBLE")
   const assignment = givenBack(before, license.counted.get(reverses)!.amount)
@@ -287,6 +294,6 @@ const takeBack = (
     license: after,
     events: ["usage.reversed"],
     ledger: [entryOf(feature, "reverse", before, assignment)],
-    reply: entitlement({ ...situation, license: after }, device.id)
+    reply: entitlement({ ...situation, license: after }, device)
   }
 }
