@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { CounterPatience } from "../../../src/ledger/events/Numbering.ts"
+import { type ReversalRequest, readReversalMark } from "../../../src/licensing/rows/ReversalMarks.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { Database } from "../../support/database/Database.ts"
@@ -52,5 +53,42 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("Reversals
           assert.deepStrictEqual(row, { count: 0, sum: 0, reversals: 30 })
         })
       )
+  )
+
+  it.effect("of what the feature never counted read nothing of the license's ledger", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { nodes } = yield* twoNodes
+        const codes = ["api", "export"]
+        const license = yield* storeOne({
+          features: codes.map((code) => featureOf(code)),
+          assignments: codes.map((code) => assignmentOf(code))
+        })
+        const request = requestOf(license, "m")
+        yield* nodes[0].ask(license.license, activate, request)
+        for (const feature_code of codes) {
+          const used = { ...request, feature_code, amount: 1 }
+          for (const number of [1, 2, 3])
+            yield* nodes[0].ask(license.license, consume, { ...used, event_id: `${feature_code}-${number}` })
+        }
+        // Numbers what waits.
+        yield* sql`UPDATE event_sequence SET last = last`
+        const [named] = yield* sql<Pick<ReversalRequest, "licenseId" | "productId">>`
+          SELECT id AS "licenseId", product_id AS "productId" FROM licenses WHERE id = ${license.license}`
+        const rowsRead = sql<{ readonly rows: number }>`
+          SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int AS rows
+          FROM pg_stat_xact_user_tables WHERE relname LIKE 'usage_ledger%'`
+        const looked = Effect.fnUntraced(function* (featureCode: string, eventId: string) {
+          const before = yield* rowsRead
+          const found = yield* readReversalMark(sql)({ ...named!, featureCode, eventId })
+          return { action: found?.mark.action, isRead: (yield* rowsRead)[0]!.rows > before[0]!.rows }
+        }, sql.withTransaction)
+        assert.deepStrictEqual(yield* looked("api", "api-1"), { action: "consume", isRead: true })
+        assert.deepStrictEqual(yield* looked("api", "export-1"), { action: undefined, isRead: false })
+        assert.deepStrictEqual(yield* looked("api", "unknown"), { action: undefined, isRead: false })
+        assert.deepStrictEqual(yield* looked("unknown", "api-1"), { action: undefined, isRead: false })
+      })
+    )
   )
 })
