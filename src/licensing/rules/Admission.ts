@@ -155,7 +155,7 @@ export const admit = <C extends Code = never>(
   if (unsuitable !== undefined) return unsuitable
   const disabled = switchedOff?.(view)
   if (disabled !== undefined) return disabled
-  const eligibility = gateVersion(view, binding.app_version)
+  const eligibility = gateVersion(view, binding.app_version, now)
   if (eligibility !== undefined && "accepted" in eligibility) return eligibility
   return { device: view.device(binding), eligibility }
 }

@@ -90,7 +90,7 @@ const checksOf = (view: LicenseView, command: DiagnoseCommand, now: number): Rea
   ...licenseChecks(view, command, now),
   ...bindingChecks(view, command),
   ...permissionChecks(view, command),
-  ...versionChecks(view, command),
+  ...versionChecks(view, command, now),
   ...borrowedTimeChecks(view, command, now),
   ...deviceChecks(view, command, now),
   ...featureChecks(view, command, now)
@@ -146,9 +146,9 @@ const permissionChecks = (view: LicenseView, command: DiagnoseCommand): Readonly
   ]
 }
 
-const versionChecks = (view: LicenseView, { app_version }: DiagnoseCommand): ReadonlyArray<Check> => {
+const versionChecks = (view: LicenseView, { app_version }: DiagnoseCommand, now: number): ReadonlyArray<Check> => {
   if (app_version === undefined) return []
-  const gate = gateVersion(view, app_version)
+  const gate = gateVersion(view, app_version, now)
   return [["app_version", gate !== undefined && "accepted" in gate ? gate : undefined]]
 }
 

@@ -4,11 +4,14 @@ import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
 import type { Eligibility } from "../model/Payloads.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
-import { renewable } from "./Terms.ts"
+import { pendingTermEndsAt, renewable } from "./Terms.ts"
 
-/** Versions released until this instant belong to the license; undefined = all. */
-const cutoffOf = ({ license, policy }: LicenseView): number | undefined =>
-  policy.license_type === "perpetual" ? license.maintenance_expires_at : license.expires_at
+/** Versions released until this instant belong to the license; undefined = all. This use may begin a pending term. */
+const cutoffOf = (view: LicenseView, now: number): number | undefined => {
+  const { license, policy } = view
+  const ends = policy.license_type === "perpetual" ? license.maintenance_expires_at : license.expires_at
+  return ends ?? pendingTermEndsAt(view, now)
+}
 
 /** The remedy depends on the type: only some licenses can be renewed, and a perpetual license has maintenance. */
 const notEntitledMessage = (type: LicenseType): string => {
@@ -21,11 +24,12 @@ const notEntitledMessage = (type: LicenseType): string => {
 /** Nothing is checked if the request names no version; nothing is enforced if the product lists none. */
 export const gateVersion = (
   view: LicenseView,
-  appVersion: string | undefined
+  appVersion: string | undefined,
+  now: number
 ): Eligibility | undefined | Refused<"VERSION_UNKNOWN" | "VERSION_NOT_ENTITLED"> => {
   if (appVersion === undefined) return undefined
   const { enforced, released_at } = view.version(appVersion)
-  const cutoff = cutoffOf(view)
+  const cutoff = cutoffOf(view, now)
   const through = cutoff === undefined ? undefined : { eligible_through: formatTimestamp(cutoff) }
   if (!enforced) return { app_version: appVersion, is_entitled: true, enforced: false, ...through }
   if (released_at === undefined) {

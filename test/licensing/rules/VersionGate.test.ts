@@ -3,6 +3,7 @@ import { DateTime } from "effect"
 import * as fc from "fast-check"
 import { activate, check, validate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
+import { pendingTermEndsAt } from "../../../src/licensing/rules/Terms.ts"
 import { gateVersion } from "../../../src/licensing/rules/VersionGate.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/rules/LicenseRules.ts"
@@ -31,7 +32,7 @@ const command = {
 }
 const usable = { devices: [deviceOf(machine)], assignments: [assignmentOf("api")] }
 
-const gate = (rows: RowsInput, appVersion: string | undefined) => gateVersion(viewOf(rowsOf(rows)), appVersion)
+const gate = (rows: RowsInput, appVersion: string | undefined) => gateVersion(viewOf(rowsOf(rows)), appVersion, noon)
 
 const perpetual = (maintenance_expires_at?: number): RowsInput => ({
   policy: { license_type: "perpetual" },
@@ -127,6 +128,22 @@ describe("the version gate", () => {
     }
   })
 
+  it.each(["time_limited", "perpetual"] as const)(
+    "cuts a %s license off at the end of the term that the request begins",
+    (license_type) => {
+      const policy = { license_type, duration_days: 3, duration_starts: "first_activation" } as const
+      const pending = (released_at: number) =>
+        rowsOf({ policy, license: { expires_at: undefined, term_days: 3 }, versions: { "2.0": released_at } })
+      const used = allowed(pending(noon + 3 * day), activate, command)
+      assert.strictEqual(used.reply.version_eligibility?.eligible_through, iso(noon + 3 * day))
+      allowed(used.after, validate, command)
+      refusedWith("VERSION_NOT_ENTITLED", pending(noon + 3 * day + 1), activate, command)
+      const later = { license: { expires_at: undefined, term_days: 3, starts_at: noon + day } }
+      const eligibility = gate({ ...later, policy, versions: { "2.0": noon + 4 * day } }, "2.0")
+      assert.deepInclude(eligibility, { is_entitled: true, eligible_through: iso(noon + 4 * day) })
+    }
+  )
+
   it("keeps its cutoff through grace", () => {
     const inGrace = { policy: { grace_period_days: 30 }, license: { expires_at: noon - day }, ...usable }
     allowed(rowsOf({ ...inGrace, versions: { "2.0": noon - day } }), validate, command)
@@ -173,8 +190,10 @@ describe("the version gate", () => {
             versions: { "1.0": noon, ...(released_at === undefined ? undefined : { "2.0": released_at }) }
           }
           const through =
-            rows.policy.license_type === "perpetual" ? rows.license.maintenance_expires_at : rows.license.expires_at
-          const eligibility = gateVersion(viewOf(rows), "2.0")
+            (rows.policy.license_type === "perpetual"
+              ? rows.license.maintenance_expires_at
+              : rows.license.expires_at) ?? pendingTermEndsAt(viewOf(rows), noon)
+          const eligibility = gateVersion(viewOf(rows), "2.0", noon)
           if (released_at === undefined) assert.deepInclude(eligibility, { accepted: false, code: "VERSION_UNKNOWN" })
           else if (released_at > (through ?? released_at))
             assert.deepInclude(eligibility, { accepted: false, code: "VERSION_NOT_ENTITLED" })

@@ -211,10 +211,10 @@ layer(TestServer.layer, { timeout: 60_000 })("A trial without a key", (it) => {
     })
   )
 
-  it.effect("that the policy refuses to the machine or version is not used up", () =>
+  it.effect.each(["creation", "first_activation"] as const)("that is refused is not used up: %s", (duration_starts) =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const { ask, id } = yield* makeProduct({ allow_vm: false, allow_container: false })
+      const { ask, id } = yield* makeProduct({ allow_vm: false, allow_container: false, duration_starts })
       yield* client.versions.create({ params: { id }, payload: { version: "1.0", released_at: 0 } })
       yield* client.versions.create({
         params: { id },

@@ -2,7 +2,7 @@
 import type { Code } from "../../../src/contract/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import type { KeyedCommand, RuntimeCommand } from "../../../src/licensing/rules/Admission.ts"
-import { shownEnd } from "./Limits.ts"
+import { shownEnd, termEnd } from "./Limits.ts"
 import {
   type Answer,
   type Assignment,
@@ -65,7 +65,7 @@ export const admission = (situation: Situation, command: RuntimeCommand, off?: C
   if (binding.app_version === undefined || catalog.versions.size === 0) return undefined
   const released = catalog.versions.get(binding.app_version)
   if (released === undefined) return "VERSION_UNKNOWN"
-  const cutoff = policy.license_type === "perpetual" ? license.maintenance : license.expires
+  const cutoff = (policy.license_type === "perpetual" ? license.maintenance : license.expires) ?? termEnd(situation)
   return cutoff !== null && released > cutoff ? "VERSION_NOT_ENTITLED" : undefined
 }
 

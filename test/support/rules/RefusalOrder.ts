@@ -95,14 +95,22 @@ const machine: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   ["CONTAINER_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_container && !policy.allow_container]
 ]
 
+/** The end of a pending term that the request begins. */
+const pendingEnd = ({ license, policy }: Rows, now: number): number => {
+  const isPending = (license.expires_at ?? license.maintenance_expires_at) === undefined
+  if (license.term_days === undefined || !isPending) return Number.POSITIVE_INFINITY
+  const days = policy.duration_starts === "first_activation" ? policy.duration_days : undefined
+  return now + (days ?? license.term_days) * day
+}
+
 const version: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   ["VERSION_UNKNOWN", (rows, command) => gated(rows, command) && released(rows, command) === undefined],
   [
     "VERSION_NOT_ENTITLED",
-    (rows, command) => {
+    (rows, command, now) => {
       const cutoff =
         rows.policy.license_type === "perpetual" ? rows.license.maintenance_expires_at : rows.license.expires_at
-      return gated(rows, command) && (released(rows, command) ?? 0) > (cutoff ?? Number.POSITIVE_INFINITY)
+      return gated(rows, command) && (released(rows, command) ?? 0) > (cutoff ?? pendingEnd(rows, now))
     }
   ]
 ]
@@ -124,13 +132,10 @@ const borrowingOff: RefusalCheck<CheckoutCommand> = [
 ]
 
 /** The end of access after a checkout, which may begin the license's term. */
-const accessEnd = ({ license, policy }: Rows, now: number): number => {
-  const grace = policy.grace_period_days * day
-  if (license.expires_at !== undefined) return license.expires_at + grace
-  const isPending = license.term_days !== undefined && license.maintenance_expires_at === undefined
-  if (!isPending || policy.license_type === "perpetual") return Number.POSITIVE_INFINITY
-  const days = policy.duration_starts === "first_activation" ? policy.duration_days : undefined
-  return now + (days ?? license.term_days!) * day + grace
+const accessEnd = (rows: Rows, now: number): number => {
+  const { license, policy } = rows
+  const expires = policy.license_type === "perpetual" ? Number.POSITIVE_INFINITY : pendingEnd(rows, now)
+  return (license.expires_at ?? expires) + policy.grace_period_days * day
 }
 
 const borrowed: ReadonlyArray<RefusalCheck<CheckoutCommand>> = [
