@@ -25,7 +25,8 @@ export const reverse = (
 ): Outcome<Entitlement, ReversalCode> => {
   const { event_id, feature_code } = command
   const assignment = view.assignmentByCode(feature_code)
-  if (assignment === undefined) return notEntitled
+  if (assignment === undefined)
+    return isEarlierReversal(view, command, reverses, undefined) ? accept({}, reply) : notEntitled
   const mark = view.reversalMark(assignment.feature_id, reverses)
   if (mark?.action === "reverse" && mark.event_id === event_id) return accept({}, reply)
   if (view.counted(event_id) !== undefined)
@@ -38,7 +39,7 @@ export const reverse = (
   return accept(reversal(view, assignment, { event_id, reverses, amount: mark.amount }, device, now), reply)
 }
 
-/** Whether a used event id is that of the same reversal before the count ended. Then only their amounts can be compared. */
+/** Whether a used event id is that of the same reversal before the count or the feature ended. Then only amounts can be compared. */
 const isEarlierReversal = (
   view: LicenseView,
   { event_id, feature_code }: ReverseCommand,

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
+import { unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { resetUsage } from "../../../src/licensing/changes/UsageReset.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { allowed, refusedWith } from "../../support/rules/LicenseRules.ts"
@@ -114,6 +115,21 @@ describe("A reversal", () => {
     refusedWith("EVENT_ID_CONFLICT", after, consume, taken("e9", "r1"), later)
     refusedWith("EVENT_ID_CONFLICT", after, consume, taken("e1", "e2"), later)
     refusedWith("REVERSAL_NOT_POSSIBLE", after, consume, taken("e1", "r9"), later)
+  })
+
+  it("answers its own repetition after the feature is gone, and no other request", () => {
+    const before = allowed(monthly(), consume, used(30, "e1"), created).after
+    const both = allowed(before, consume, used(20, "e2"), created).after
+    const reversed = allowed(both, consume, taken("e1", "r1"), created).after
+    const { after } = allowed(reversed, unassign, { feature_id: "feat_api" }, created)
+    assert.isEmpty(allowed(after, consume, taken("e1", "r1"), created).changes)
+    for (const other of [
+      taken("e2", "r1"),
+      taken("e1", "r2"),
+      taken("e1", "e2"),
+      { ...taken("e1", "r1"), feature_code: "b" }
+    ])
+      refusedWith("FEATURE_NOT_ENTITLED", after, consume, other, created)
   })
 
   it("is looked up by the event and the feature that it names", () => {

@@ -235,10 +235,8 @@ export const consume = (situation: Situation, command: ConsumeCommand): Answer =
   const reply = entitlement(situation, device!)
   const feature = Array.from(license.assignments.keys()).find((id) => catalog.features.get(id) === command.feature_code)
   const before = feature === undefined ? undefined : license.assignments.get(feature)
-  if (command.reverses !== undefined) {
-    if (feature === undefined || before === undefined) return refused(situation, "FEATURE_NOT_ENTITLED")
+  if (command.reverses !== undefined)
     return takeBack(situation, { ...command, reverses: command.reverses }, feature, before, device!)
-  }
   const known = license.counted.get(command.event_id)
   if (known !== undefined) {
     const isSame = catalog.features.get(known.feature) === command.feature_code && known.amount === command.amount
@@ -266,21 +264,22 @@ export const consume = (situation: Situation, command: ConsumeCommand): Answer =
 /** Takes a consumption back that is part of the count, once. */
 const takeBack = (
   situation: Situation,
-  { event_id, reverses }: { readonly event_id: string; readonly reverses: string },
-  feature: string,
-  before: Assignment,
+  { event_id, feature_code, reverses }: ConsumeCommand & { readonly reverses: string },
+  feature: string | undefined,
+  before: Assignment | undefined,
   device: Device
 ): Answer => {
   const { catalog, license } = situation
-  const span = license.open.get(feature) ?? new Map<string, string | null>()
+  const span = license.open.get(feature ?? "") ?? new Map<string, string | null>()
   const known = license.counted.get(event_id)
   if (known !== undefined) {
-    const isOfFeature = catalog.features.get(known.feature) === catalog.features.get(feature)
+    const isOfFeature = catalog.features.get(known.feature) === feature_code
     const isOpposite = known.reverses !== null && known.amount === -(license.counted.get(reverses)?.amount ?? 0)
     const isSame = isOfFeature && (span.has(reverses) ? span.get(reverses) === event_id : isOpposite)
     if (isSame) return accepted(license, entitlement(situation, device))
     if (before !== undefined) return refused(situation, "EVENT_ID_CONFLICT")
   }
+  if (feature === undefined || before === undefined) return refused(situation, "FEATURE_NOT_ENTITLED")
   if (span.get(reverses) !== null) return refused(situation, "REVERSAL_NOT_POSSIBLE")
   const assignment = givenBack(before, license.counted.get(reverses)!.amount)
   const amount = assignment.used - before.used
