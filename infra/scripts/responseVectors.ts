@@ -72,7 +72,7 @@ export const refusal = {
 export const limit = {
   ...refusal,
   code: "USAGE_LIMIT_EXCEEDED",
-  message: "The amount does not fit: 988 of 1000 are left.",
+  message: "The amount does not fit: at most 988 can be used now.",
   detail: "988",
   status: "active",
   expires_at: "2031-01-31T00:00:00.000Z",

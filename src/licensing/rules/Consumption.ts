@@ -127,7 +127,7 @@ export const refuseExceeding = (
   const quota = quotaOf(assignment) ?? 0
   return reject(
     "USAGE_LIMIT_EXCEEDED",
-    `The amount does not fit: ${left} of ${quota} are left. Use less, or ask the vendor to raise the quota.`,
+    `The amount does not fit: at most ${left} can be used now. Use less, or ask the vendor to raise the quota.`,
     {
       detail: String(left),
       facts: {

@@ -79,6 +79,14 @@ describe("consume", () => {
     allowed(start, consume, usage({ amount: 3 }))
   })
 
+  it("refuses an amount beyond the quota, bought credits and overage, and says how much can be used", () => {
+    const start = metered({ max_consumptions: 100, total_consumptions: 60, extra_credits: 100, overage_max: 10 })
+    const { refused } = refusedWith("USAGE_LIMIT_EXCEEDED", start, consume, usage({ amount: 151 }))
+    assert.strictEqual(refused.detail, "150")
+    assert.include(refused.message, "at most 150 can be used now")
+    allowed(start, consume, usage({ amount: 150 }))
+  })
+
   it("leaves no remaining quota if the maximum is lowered below the consumption", () => {
     const { refused } = refusedWith(
       "USAGE_LIMIT_EXCEEDED",

@@ -42,7 +42,7 @@ describe("the facts of an exceeded quota", () => {
   it("are the quota and what is used and left of it", () => {
     const { detail, facts, message } = refused({ total_consumptions: 60, resets_at: undefined }, 41)
     assert.strictEqual(detail, "40")
-    assert.include(message, "40 of 100")
+    assert.include(message, "at most 40 can")
     assert.deepStrictEqual(facts, {
       quota: 100,
       consumed: 60,
