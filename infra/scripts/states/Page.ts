@@ -74,7 +74,7 @@ ${diagram(["[*] --> live: checkout", ...arrowsOf(leases)])}
 ${tableOf(["From", ...leases.commands], leases.rows)}
 
 A heartbeat takes a free seat again for a lease that lapsed less than 24 hours ago. It is refused with 403 LEASE_EXPIRED if no seat is free,
-and if the device was reset or checked out again since. The row of borrowed leases is valid until their borrowed_until.
+and if the device is reset or has a seat again. The row of borrowed leases is valid until their borrowed_until.
 `
 
 const tableOf = (heads: ReadonlyArray<string>, rows: ReadonlyArray<Pick<Row, "name" | "cells">>): string =>
