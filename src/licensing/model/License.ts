@@ -30,9 +30,7 @@ export const Limits = Schema.Struct({
 })
 
 /** The limits of one license in its response. */
-const ownLimits = {
-  ...Struct.map(licenseLimits, Schema.optionalKey)
-}
+const ownLimits = Struct.map(licenseLimits, Schema.optionalKey)
 
 /** A limit of one license in a request. */
 const givenLimit = <S extends Schema.Top>(limit: S, description: string) =>

@@ -14,7 +14,7 @@ import { entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
 import { accept, licenseEvent, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { amountMax, consumeAmount, quotaOf, quotaUsed, remainingOf, type UsageStep } from "./Quota.ts"
-import { reverse } from "./Reversal.ts"
+import { notEntitled, reverse } from "./Reversal.ts"
 
 export interface ConsumeCommand extends RuntimeCommand {
   readonly feature_code: string
@@ -86,12 +86,6 @@ const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: numbe
     refuseDisabled(assignment) ?? refuseEnded(assignment, now) ?? refuseExceeding(view, assignment, command.amount)
   return refused ?? assignment
 }
-
-export const notEntitled = reject(
-  "FEATURE_NOT_ENTITLED",
-  "The license does not include this feature: ask the vendor to add it.",
-  { detail: "feature_code" }
-)
 
 const disabled = reject("FEATURE_DISABLED", "The feature is disabled on this license: ask the vendor to enable it.", {
   detail: "feature_code"

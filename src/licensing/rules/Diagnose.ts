@@ -19,10 +19,11 @@ import {
   refuseStart,
   refuseVirtualMachine
 } from "./Admission.ts"
-import { notEntitled, refuseDisabled, refuseEnded, refuseExceeding } from "./Consumption.ts"
+import { refuseDisabled, refuseEnded, refuseExceeding } from "./Consumption.ts"
 import { accept, type Refused, type Rule } from "./LicenseCommand.ts"
 import { accessEndsAt, statusAt } from "./Lifecycle.ts"
 import { activatedDevice, refuseOffline } from "./Offline.ts"
+import { notEntitled } from "./Reversal.ts"
 import { refuseBorrowing, refuseTaken, refuseUntil, refuseWithoutSeats } from "./Seats.ts"
 import { beginTerm, withTerm } from "./Terms.ts"
 import { gateVersion } from "./VersionGate.ts"

@@ -4,7 +4,7 @@ import { digestsOf } from "../model/BindingDigests.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, OwnDevicesFacts } from "../model/Payloads.ts"
 import { deactivation, hasSlot, notActivated } from "./Activation.ts"
-import { blacklisted, isRefused, type KeyedCommand, refuseRevokedLicense } from "./Admission.ts"
+import { blacklisted, type KeyedCommand, refuseRevokedLicense } from "./Admission.ts"
 import { deactivationOf, ownDevicesOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
@@ -46,7 +46,7 @@ export const deactivateOwn: Rule<
     if (!hasSlot(device)) return reject("DEVICE_STATE_CONFLICT", notActivated(device), { detail: device.status })
     const recent = recentOf(view, now)
     const limited = refuseOften(view, recent, now)
-    if (limited !== undefined && isRefused(limited)) return limited
+    if (limited !== undefined) return limited
     const { changes, device: deactivated } = deactivation(
       view,
       device,

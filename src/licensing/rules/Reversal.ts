@@ -103,7 +103,7 @@ const conflict = reject(
   { detail: "event_id" }
 )
 
-const notEntitled = reject(
+export const notEntitled = reject(
   "FEATURE_NOT_ENTITLED",
   "The license does not include this feature: ask the vendor to add it.",
   { detail: "feature_code" }

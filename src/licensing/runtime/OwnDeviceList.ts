@@ -1,7 +1,7 @@
 /** The devices of a license for the holder of its key, with the clock applied: without addresses and fingerprints. */
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { limitDefault, newestFirst, nextCursorOf, type PageRequest } from "../../contract/api/Paging.ts"
+import { limitDefault, nextCursorOf, type PageRequest, pageOf } from "../../contract/api/Paging.ts"
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
@@ -43,16 +43,11 @@ export const makeOwnDevices = Effect.gen(function* () {
       FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
       LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'
       WHERE d.license_id = ${licenseId} AND ${after} ORDER BY d.created_at DESC, d.id DESC LIMIT ${limit + 1}`
-    const items = rows.slice(0, limit)
-    const last = items.at(-1)
-    const next =
-      rows.length > limit && last !== undefined
-        ? { sort: newestFirst, value: String(last.created_at), id: last.id }
-        : undefined
-    return {
-      devices: items.map(shown),
-      next_cursor: nextCursorOf({ items, ...(next === undefined ? undefined : { next }) })
-    } satisfies Pick<OwnDevices, "devices" | "next_cursor">
+    const page = pageOf(rows, limit)
+    return { devices: page.items.map(shown), next_cursor: nextCursorOf(page) } satisfies Pick<
+      OwnDevices,
+      "devices" | "next_cursor"
+    >
   }, Effect.orDie)
 })
 

@@ -93,9 +93,7 @@ export const makeOperations = Effect.gen(function* () {
       rule: Floating.checkout,
       commandOf: (credential: Credential, request: CheckoutRequest, context: RequestContext) =>
         withBinding(credential, request, context, (command) =>
-          Effect.map(newLease, (lease) =>
-            request.until === undefined ? { ...command, ...lease } : { ...command, ...lease, until: request.until }
-          )
+          Effect.map(newLease, (lease) => ({ ...command, ...lease, until: request.until }))
         )
     },
     ownDevices: {
