@@ -33,6 +33,12 @@ interface Customer {
   readonly id: string
   readonly email: string
   readonly name: string
+  isDeleted: boolean
+}
+
+interface Period {
+  readonly start: number
+  readonly end: number
 }
 
 export interface StripeSubscription {
@@ -49,9 +55,9 @@ export interface StripeSubscription {
 export interface Payment {
   readonly id: string
   readonly customer: Customer
-  /** Of an invoice. */
+  /** Of an invoice, with the periods of its lines. */
   readonly subscription?: StripeSubscription
-  readonly period?: { readonly start: number; readonly end: number }
+  readonly periods?: ReadonlyArray<Period>
   /** Of a checkout without subscription. */
   readonly lines?: ReadonlyArray<Line>
   refunded: number
@@ -66,7 +72,8 @@ const lineOf = ({ price, quantity }: Line) => ({
   price: { object: "price", currency: "eur", unit_amount: amount, ...price }
 })
 
-const customerObject = (customer: Customer) => ({ object: "customer", ...customer, metadata: {} })
+const customerObject = ({ email, id, isDeleted, name }: Customer) =>
+  isDeleted ? { id, object: "customer", deleted: true } : { id, object: "customer", email, name, metadata: {} }
 
 const subscriptionObject = (given: StripeSubscription) => ({
   id: given.id,
@@ -113,7 +120,7 @@ const disputeObject = ({ dispute, id }: Payment) => ({
   status: dispute
 })
 
-const invoiceObject = ({ id, period, subscription }: Payment) => ({
+const invoiceObject = ({ id, periods = [], subscription }: Payment) => ({
   id: id.replace("pi_", "in_"),
   object: "invoice",
   parent: {
@@ -121,7 +128,7 @@ const invoiceObject = ({ id, period, subscription }: Payment) => ({
     quote_details: null,
     subscription_details: { subscription: subscription?.id }
   },
-  lines: list([{ object: "line_item", period }])
+  lines: list(periods.map((period) => ({ object: "line_item", period })))
 })
 
 const sessionObject = (customer: Customer, more: object) => ({
@@ -129,6 +136,7 @@ const sessionObject = (customer: Customer, more: object) => ({
   object: "checkout.session",
   customer: customer.id,
   customer_details: { email: customer.email, name: customer.name },
+  currency: "eur",
   payment_status: "paid",
   status: "complete",
   payment_intent: null,
@@ -139,12 +147,14 @@ const sessionObject = (customer: Customer, more: object) => ({
 export class StripeFake {
   readonly subscriptions = new Map<string, StripeSubscription>()
   readonly payments = new Map<string, Payment>()
+  /** Checkouts without payment, as they are read. */
+  private readonly sessions = new Map<string, object>()
   /** The events of meters, by identifier. */
   readonly meterEvents = new Map<string, Record<string, string>>()
   private events = 0
 
   customer(name: string): Customer {
-    return { id: `cus_${name}`, email: `${name}@example.com`, name: `Buyer ${name}` }
+    return { id: `cus_${name}`, email: `${name}@example.com`, name: `Buyer ${name}`, isDeleted: false }
   }
 
   private event(type: string, object: object): StripeEvent {
@@ -167,6 +177,14 @@ export class StripeFake {
   bought(payment: Payment): StripeEvent {
     this.payments.set(payment.id, payment)
     const session = sessionObject(payment.customer, { mode: "payment", payment_intent: payment.id })
+    return this.event("checkout.session.completed", session)
+  }
+
+  /** A checkout without payment, with its event. */
+  free(customer: Customer, lines: ReadonlyArray<Line>, payment_status = "no_payment_required"): StripeEvent {
+    const session = sessionObject(customer, { mode: "payment", payment_status })
+    const expanded = { customer: customerObject(customer), line_items: list(lines.map(lineOf)) }
+    this.sessions.set(session.id, { ...session, ...expanded })
     return this.event("checkout.session.completed", session)
   }
 
@@ -205,6 +223,7 @@ export class StripeFake {
           payment?.subscription === undefined ? [] : [{ object: "invoice_payment", invoice: invoiceObject(payment) }]
         )
       case "checkout/sessions": {
+        if (id !== "") return this.sessions.get(id)
         if (payment?.lines === undefined) return list([])
         const more = { customer: customerObject(payment.customer), line_items: list(payment.lines.map(lineOf)) }
         return list([{ ...sessionObject(payment.customer, { mode: "payment", payment_intent: payment.id }), ...more }])

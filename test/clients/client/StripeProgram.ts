@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer } from "effect"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { bodyOf, StripeFake, secret, stripeKey } from "./StripeFake.ts"
-import type { Prices } from "./StripeStorms.ts"
+import { type Prices, teamQuota } from "./StripeStorms.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 
@@ -66,19 +66,18 @@ const catalog = Effect.gen(function* () {
   ])
   const feature = (code: string) => client.features.create({ params, payload: { name: code, code } })
   const [exports, reports] = yield* Effect.all([feature("exports"), feature("reports")])
-  yield* client.policies.setFeature({
-    params: { id: team.id, feature_id: exports.id },
-    payload: { max_consumptions: 7 }
-  })
+  for (const { id: feature_id } of [exports, reports])
+    yield* client.policies.setFeature({ params: { id: team.id, feature_id }, payload: teamQuota })
   const price = (id: string, metadata: Record<string, string>) => ({ id: `price_${id}`, metadata })
   const prices: Prices = {
     pro: price("pro", { licensing_policy: pro.id, licensing_quantity: "max_activations" }),
     team: price("team", { licensing_policy: team.id, licensing_quantity: "max_floating_users" }),
     once: price("once", { licensing_policy: once.id, licensing_quantity: "max_activations" }),
     exports: price("exports", { licensing_feature: exports.id, licensing_quota: "100" }),
+    allExports: price("all_exports", { licensing_feature: exports.id }),
     reports: price("reports", { licensing_feature: reports.id })
   }
-  return { exports: exports.id, prices, productId: product.id, teamId: team.id }
+  return { prices, productId: product.id, teamId: team.id }
 })
 
 export class Sales extends Context.Service<
