@@ -154,6 +154,8 @@ interface OneMoreProps {
 const OneMore = ({ license, limit, noun }: OneMoreProps) => {
   const params = { id: license.id }
   const now = license.limits[limit] ?? 0
+  // The refusal is of an earlier limit: without one, a number would begin to limit the license.
+  if (now === 0 && limit !== "max_floating_users") return null
   return (
     <Action
       label={`Allow one more ${noun}`}

@@ -140,6 +140,29 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
   )
 
   it.effect(
+    "offers one more device after a refusal only as long as the license has a limit of them",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id } = yield* prepare()
+        yield* (yield* Refusals).pass
+        const allow = (max_activations: number) =>
+          client.licenses.update({ params: { id }, payload: { max_activations } })
+        yield* allow(0)
+        yield* withPerson(skip, async (person) => {
+          const more = person.page.getByRole("button", { name: "Allow one more device" })
+          await person.opens(`/licenses/${id}`, "Ada")
+          await person.page.getByRole("link", { name: "Reset a device" }).waitFor()
+          assert.strictEqual(await more.count(), 0)
+          await Effect.runPromise(allow(activated))
+          await person.page.reload()
+          await more.waitFor()
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "offers its features by name where it is asked why it does not work, and takes the code of any other",
     ({ skip }) =>
       Effect.gen(function* () {
