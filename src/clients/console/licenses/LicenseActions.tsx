@@ -1,6 +1,6 @@
 /** What can be done with a license, each with the effect that it has. */
 
-import { Exit } from "effect"
+import { Effect, Exit } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { License } from "../../../licensing/model/License.ts"
@@ -12,8 +12,8 @@ import { licenseTitle } from "../parts/LicenseName.ts"
 import { Time } from "../parts/Show.tsx"
 import { undoOfEdit } from "../parts/Undo.ts"
 import { sendsMail } from "../service/Address.ts"
-import { change, run, useAsk } from "../service/Hooks.ts"
-import { now, type Payload } from "../service/Service.ts"
+import { change, changeBy, run, useAsk } from "../service/Hooks.ts"
+import { isUnsure, now, type Payload, send } from "../service/Service.ts"
 import { termField } from "./Term.tsx"
 
 interface Props {
@@ -62,18 +62,24 @@ export const Transitions = ({ license }: Props) => {
 const isSuspended = ({ status }: License) => status === "suspended"
 const isOn = ({ status }: License) => status === "active" || status === "grace_period"
 
-/** What somebody else has done meanwhile is not done again: undoing it would take theirs back. */
+/**
+ * What somebody else has done meanwhile is not done again: undoing it would take theirs back. If the dialog has sent it and does not
+ * know how it ended, it is sent again.
+ */
 const unlessDone = (
   id: string,
   isDone: (license: License) => boolean,
   operation: "suspendLicense" | "reinstateLicense"
-): Promise<Exit.Exit<License, unknown>> =>
-  run("getLicense", { params: { id } }).then(
-    (exit): Promise<Exit.Exit<License, unknown>> | Exit.Exit<License, unknown> => {
-      if (Exit.isFailure(exit)) return exit
-      return isDone(exit.value) ? Exit.fail(done) : change(operation, { params: { id } })
-    }
+) => {
+  const request = { params: { id } }
+  return changeBy(
+    Effect.gen(function* () {
+      const license = yield* send("getLicense", request)
+      if (isDone(license) && !(yield* isUnsure(operation, request))) return yield* done
+      return yield* send(operation, request)
+    })
   )
+}
 
 const done = refuse("CONFLICT", "The license is in this state already: reload the page to see who changed it.")
 

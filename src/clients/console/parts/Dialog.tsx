@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useId, useRef, useState } from "react"
 import { createPortal } from "react-dom"
 import { unlessUnkept, useWhatIsUnkept } from "../once/Unkept.ts"
 import type { ChangeFieldsOf, FieldsOf } from "./Fields.tsx"
-import { type Edited, Form } from "./Form.tsx"
+import { type Edited, Form, type Sent } from "./Form.tsx"
 import { offerUndo } from "./Notices.tsx"
 import { undoOfEdit } from "./Undo.ts"
 
@@ -72,14 +72,8 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   const close = () => dialog.current?.close()
   const closeUnlessUnkept = () => unlessUnkept(close)
   const isHeld = useWhatIsUnkept() !== undefined && result !== undefined
-  /** What an edit sent last, and the record as it was read before that. */
-  const sent = useRef<Sent<P>>(undefined)
-  const send = (values: P, read?: object) => {
-    sent.current = { values, read }
-    return props.run(values, read)
-  }
-  const finish = (value: A) => {
-    offerUndoOf(props, sent.current, value)
+  const finish = (value: A, sent: Sent<P>) => {
+    offerUndoOf(props, sent, value)
     const told = props.done?.(value)
     if (told === undefined) close()
     else setResult(told)
@@ -112,7 +106,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
             send={props.send ?? props.label}
             danger={props.danger}
             preview={props.preview}
-            run={send}
+            run={props.run}
             done={finish}
           >
             <button type="button" onClick={close}>
@@ -134,18 +128,13 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   )
 }
 
-interface Sent<P> {
-  readonly values: P
-  readonly read: object | undefined
-}
-
-const offerUndoOf = <P extends object, A>(props: ActionProps<P, A>, sent: Sent<P> | undefined, value: A) => {
+const offerUndoOf = <P extends object, A>(props: ActionProps<P, A>, sent: Sent<P>, value: A) => {
   const { edited, run, undo } = props
   if (undo !== undefined) {
     const offer = undo(value)
     return offer && offerUndo(offer.said, offer.run)
   }
-  if (edited === undefined || sent === undefined) return
+  if (edited === undefined) return
   // The form may have been opened before somebody else's change, which the undo must give back.
   const back = undoOfEdit({ ...edited, record: sent.read ?? edited.record }, sent.values, value, run)
   if (back !== undefined) offerUndo("The change is saved.", back)

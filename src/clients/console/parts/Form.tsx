@@ -3,9 +3,9 @@
  * again and looks whether somebody else changed the same fields, and the service makes the change only if the record is still as it
  * was read then: two people do not overwrite each other silently.
  */
-import { Exit } from "effect"
+import { Cause, Equal, Exit } from "effect"
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react"
-import { inWords, type Told, tell } from "../service/Failures.ts"
+import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
 import { useBusy } from "../service/Hooks.ts"
 import { sendingWith } from "../service/OpenKeys.ts"
 import { type ChangeFieldsOf, type Field, type FieldsOf, FieldView } from "./Fields.tsx"
@@ -23,6 +23,12 @@ export interface Edited {
   readonly reread: () => Promise<Exit.Exit<object, unknown>>
 }
 
+/** What was sent last, and the record of an edit as it was read before. */
+export interface Sent<P> {
+  readonly values: P
+  readonly read: object | undefined
+}
+
 export interface FormProps<P, A> {
   readonly fields: FieldsOf<P> | ChangeFieldsOf<P>
   /** Values that the form of a new record begins with. */
@@ -32,7 +38,7 @@ export interface FormProps<P, A> {
   readonly danger?: boolean | undefined
   /** Sends the values; for an edit, with the record as it was read last. */
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
-  readonly done: (value: A) => void
+  readonly done: (value: A, sent: Sent<P>) => void
   /** What the values that the form has would do; it is shown while none of them is missing or wrong. */
   readonly preview?: ((values: P) => ReactNode) | undefined
   /** Beside the button that sends. */
@@ -48,6 +54,8 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   const opened = useRef((edited?.record ?? props.initial ?? {}) as Values).current
   /** The record as it was read last. */
   const shown = useRef(opened)
+  /** What was sent without a response that says how it ended: perhaps the service has done it. */
+  const unsure = useRef<Sent<Values>>(undefined)
   const [faults, setFaults] = useState<Faults>({})
   const view = useRef<HTMLFormElement>(null)
   // The focus leads to the first field with a fault, and a screen reader says the fault with it.
@@ -56,20 +64,26 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   }, [faults])
   const [busy, track] = useBusy()
   const fail = (told: Told) => setFaults(faultsOf(told, fields))
-  const send = (values: Values) =>
-    run(values as P).then((exit) => (Exit.isSuccess(exit) ? done(exit.value) : fail(tell(exit.cause))))
+  const send = (values: Values, read?: object): Promise<void> =>
+    run(values as P, read).then((exit) => {
+      // An undo gives back what was there before the first attempt.
+      const sent = { values, read: unsure.current?.read ?? read }
+      unsure.current = Exit.isFailure(exit) && !isFinal(Cause.squash(exit.cause)) ? sent : undefined
+      if (Exit.isSuccess(exit)) return done(exit.value, sent as Sent<P>)
+      const told = tell(exit.cause)
+      // Somebody was quicker: it is compared again.
+      return edited !== undefined && told.fields.has("If-Match") ? sendUnlessChanged(values, edited) : fail(told)
+    })
   const sendUnlessChanged = (values: Values, edit: Edited): Promise<void> =>
     edit.reread().then((exit) => {
       if (Exit.isFailure(exit)) return fail(tell(exit.cause))
-      const found = conflicts(fields, values, shown.current, exit.value as Values, props.send)
-      shown.current = exit.value as Values
-      if (Object.keys(found).length > 0) return setFaults(found)
-      return run(values as P, exit.value).then((sent) => {
-        if (Exit.isSuccess(sent)) return done(sent.value)
-        const told = tell(sent.cause)
-        // Somebody was quicker: it is compared again.
-        return told.fields.has("If-Match") ? sendUnlessChanged(values, edit) : fail(told)
-      })
+      const current = exit.value as Values
+      const own = { ...values, ...unsure.current?.values }
+      const found = conflicts(fields, values, current, [shown.current, values, own], props.send)
+      shown.current = current
+      if (Object.keys(found).length === 0) return send(values, current)
+      unsure.current = undefined
+      setFaults(found)
     })
   const read = (element: HTMLFormElement) => readForm(fields, new FormData(element), edited && opened)
   const [previewed, follow] = useFollowed(props.preview === undefined ? undefined : read, view)
@@ -184,11 +198,20 @@ const changedIn = (fields: Entries, form: FormData, shown: Values): Values =>
       .map(([name, value]) => [name, value ?? null])
   )
 
-/** The fields that the reader and somebody else changed. */
-const conflicts = (fields: Entries, values: Values, shown: Values, current: Values, send: string): Faults =>
+/** The service may give the members of metadata in another order. */
+export const isSame = (one: unknown, other: unknown): boolean => Equal.equals(one ?? null, other ?? null)
+
+/** The fields that the reader changed and that have another value than any that the reader knows. */
+const conflicts = (
+  fields: Entries,
+  values: Values,
+  current: Values,
+  known: ReadonlyArray<Values>,
+  send: string
+): Faults =>
   Object.fromEntries(
     fields
-      .filter(([name]) => name in values && JSON.stringify(shown[name]) !== JSON.stringify(current[name]))
+      .filter(([name]) => name in values && !known.some((one) => isSame(one[name], current[name])))
       .map(([name, field]) => {
         const now = textsOf(field, current[name]).join(", ") || "empty"
         return [name, `Somebody else changed this meanwhile: it is now ${now}. “${send}” again replaces that.`]

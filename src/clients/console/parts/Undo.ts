@@ -1,12 +1,10 @@
 /** How an edit is taken back: the fields that it changed get their earlier values, unless somebody has changed them again. */
 import { Exit } from "effect"
 import { refuse } from "../../../contract/api/Failure.ts"
-import type { Edited } from "./Form.tsx"
+import { type Edited, isSame } from "./Form.tsx"
 
 type Values = Readonly<Record<string, unknown>>
 type Sending<A> = (values: never, read?: object) => Promise<Exit.Exit<A, unknown>>
-
-const isSame = (one: unknown, other: unknown) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
 
 /** Undefined if the edit changed nothing, or if its response does not show what it changed. */
 export const undoOfEdit = <A>({ record, reread }: Edited, sent: object, after: A, send: Sending<A>) => {

@@ -4,7 +4,7 @@
  */
 import { Context, Effect } from "effect"
 import { newKey } from "../../client/Attempts.ts"
-import { Call } from "../../client/Call.ts"
+import { Call, type CallFacts } from "../../client/Call.ts"
 import { Client } from "../../client/Client.ts"
 import { isFinal } from "./Failures.ts"
 
@@ -28,12 +28,19 @@ export const sendingWith = <A>(keys: Keys, act: () => A): A => {
 /** The keys of the form that sends now. */
 export const keysOfForm = (): Keys | undefined => sending
 
+const nameOf = (request: string, { ifMatch = "" }: CallFacts) => `${request} ${ifMatch}`
+
+/** Whether the form has sent a request and does not know how it ended. */
+export const hasOpenKey = Effect.fnUntraced(function* (request: string) {
+  return (yield* OpenKeys)?.has(nameOf(request, yield* Call)) === true
+})
+
 /** Sends a request with the key that the form has for it. */
 export const withOpenKey = Effect.fnUntraced(function* <A, E, R>(request: string, sent: Effect.Effect<A, E, R>) {
   const keys = yield* OpenKeys
-  const { idempotencyKey, ifMatch = "" } = yield* Call
-  if (keys === undefined || idempotencyKey !== undefined) return yield* sent
-  const name = `${request} ${ifMatch}`
+  const call = yield* Call
+  if (keys === undefined || call.idempotencyKey !== undefined) return yield* sent
+  const name = nameOf(request, call)
   const key = keys.get(name) ?? (yield* newKey)
   keys.set(name, key)
   const forget = Effect.sync(() => keys.delete(name))

@@ -12,7 +12,7 @@ import {
   type Success
 } from "../../client/Client.ts"
 import { service } from "./Address.ts"
-import { withOpenKey } from "./OpenKeys.ts"
+import { hasOpenKey, withOpenKey } from "./OpenKeys.ts"
 import { farewell, renewed } from "./Provider.ts"
 import { currentSession, type Holder, renew, type Session, signOut } from "./Session.ts"
 
@@ -131,10 +131,15 @@ export type Known<Id extends OperationId, Given> = Given extends { readonly quer
     : never
   : unknown
 
+const nameOf = <Id extends OperationId>(id: Id, request: Request<Id>) => `${id} ${JSON.stringify(request)}`
+
+/** Whether a form has sent a request and does not know how it ended. Sent again, it is done once. */
+export const isUnsure = <Id extends OperationId>(id: Id, request: Request<Id>) => hasOpenKey(nameOf(id, request))
+
 /** Calls an operation. */
 export const send = <Id extends OperationId>(id: Id, request: Request<Id>) =>
   withOpenKey(
-    `${id} ${JSON.stringify(request)}`,
+    nameOf(id, request),
     Client.use((client) => {
       const operation = client[id] as unknown as (request: Request<Id>) => Effect.Effect<Success<Id>, Failed<Id>>
       return operation(request)

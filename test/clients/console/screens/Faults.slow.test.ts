@@ -157,6 +157,50 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   )
 
   it.effect(
+    "an edit whose response was lost is no change of somebody else, and is undone as a whole",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id, now, rename } = yield* customer("lost")
+        yield* withPerson(skip, async (person) => {
+          const path = `**/api/v1/customers/${id}`
+          const edits = async (name: string) => {
+            await person.click("Edit")
+            await person.fill("Name", name)
+            await person.page.route(path, (route) =>
+              route.request().method() === "PATCH" ? losing(route) : route.continue()
+            )
+            await person.click("Save")
+            await person.page.locator("dialog[open]").getByText(unreachable).waitFor()
+            await person.page.unroute(path)
+          }
+          const undoes = async (earlier: string) => {
+            await person.isDone()
+            await person.click("Undo")
+            await notices(person).getByText("Undone.").waitFor()
+            await person.seesHeading(earlier)
+          }
+          await person.opens(`/customers/${id}`, "Ada")
+          await edits("Ada L.")
+          await person.click("Save")
+          await undoes("Ada")
+          await edits("Ada Lovlace")
+          await person.fill("Name", "Ada Lovelace")
+          await person.click("Save")
+          await undoes("Ada")
+          await edits("Ada King")
+          await rename("Countess")
+          await person.click("Save")
+          await person.sees("it is now Countess")
+          await person.click("Save")
+          await undoes("Countess")
+          forgetProblems(person)
+        })
+        assert.strictEqual((yield* now).name, "Countess")
+      }),
+    minutes
+  )
+
+  it.effect(
     "an undo gives back what a colleague had saved while the form was open, also at a second try",
     ({ skip }) =>
       Effect.gen(function* () {

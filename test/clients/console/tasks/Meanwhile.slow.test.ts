@@ -89,6 +89,35 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
   )
 
   it.effect(
+    "a suspension whose response was lost is the reader's own, and can be undone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { all, licenses, name } = yield* prepare(1)
+        const { id } = licenses[0]!
+        yield* withPerson(skip, async (person) => {
+          const suspension = `**/licenses/${id}/suspend`
+          await person.page.route(suspension, async (route) => {
+            await route.fetch()
+            await route.abort()
+          })
+          await person.opens(`/licenses/${id}`, `${name} customer 1`)
+          await person.pick("More", "Suspend")
+          await person.click("Suspend")
+          await person.page.locator("dialog[open]").getByText("The service cannot be reached").waitFor()
+          await person.page.unroute(suspension)
+          await person.click("Suspend")
+          await person.isDone()
+          await person.sees("The license is suspended.")
+          await person.click("Undo")
+          await person.sees("Undone.")
+          forgive(person)
+        })
+        assert.strictEqual((yield* all).items[0]!.status, "active")
+      }),
+    minutes
+  )
+
+  it.effect(
     "earlier entries of the feed are read once what is being read is there",
     ({ skip }) =>
       Effect.gen(function* () {
