@@ -17,8 +17,13 @@ export const combinedOf = (text: string): Combined | undefined => {
 }
 
 /** Keys of vendors have eight characters or more, nearly always with a digit: no such text gets into the address. */
-const mayBeKey = /^(?=.*\d)[^\s@]{8,}$|^[^\s@]{20,}$/
+const mayBeVendorKey = /^(?=.*\d)[^\s@]{8,}$|^[^\s@]{20,}$/
+/** The service finds a generated key also if it is typed with spaces, and reads I and L as 1. */
+const mayBeGeneratedKey = /^[LI1]K(?=.*\d)[\dA-Z]{12,}$/i
+
+const mayHaveKey = (q: string): boolean =>
+  q.split(/\s+/).some((term) => mayBeVendorKey.test(term)) || mayBeGeneratedKey.test(q.replaceAll(/[\s-]/g, ""))
 
 /** Where the results of a text are. What may be a license key stays out of the address, which others see and browsers keep. */
 export const placeOf = (q: string) =>
-  mayBeKey.test(q) ? { to: "/search" as const, state: { q } as never } : { to: "/search" as const, search: { q } }
+  mayHaveKey(q) ? { to: "/search" as const, state: { q } as never } : { to: "/search" as const, search: { q } }

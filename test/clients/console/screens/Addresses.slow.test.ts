@@ -89,6 +89,42 @@ layer(behindBalancer, { timeout: minutes })("The console below a path", (it) => 
     )
 
   it.effect(
+    "has no license key in an address, however it is typed into the search box",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { address, lead } = yield* Balancer
+        yield* lead((yield* TestServer).port, { removes: false })
+        const { license_key } = yield* issue({}, { customer_name: "Lise" })
+        const spaced = license_key.replaceAll("-", " ")
+        const bare = (text: string) => text.replaceAll(/[\s+-]/g, "").toUpperCase()
+        yield* atConsole(
+          skip,
+          async (person) => {
+            const addresses: Array<string> = []
+            const note = (frame: { readonly url: () => string }) =>
+              addresses.push(bare(decodeURIComponent(frame.url())))
+            person.page.on("framenavigated", note)
+            for (const typed of [license_key, spaced, spaced.toLowerCase(), ` ${spaced.replace("LK", "ik")} `]) {
+              await person.opens("", "Overview")
+              await person.search(typed)
+              await person.seesHeading("Lise")
+            }
+            await person.search(`of Lise: ${license_key}`)
+            await person.sees("Nothing matches")
+            assert.isTrue(addresses.some((visited) => visited.endsWith("/SEARCH")))
+            assert.deepStrictEqual(
+              addresses.filter((visited) => visited.includes(bare(license_key).slice(2))),
+              []
+            )
+            person.page.off("framenavigated", note)
+          },
+          { address }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
     "says that a newer service has replaced its files, and is never left blank",
     ({ skip }) =>
       Effect.gen(function* () {
