@@ -35,25 +35,30 @@ const fileNameOf = (name: string | undefined): string =>
 export const BatchKeys = ({ of: issued }: { readonly of: IssuedBatch }) => {
   const { licenses, name } = issued
   const [isKept, setKept] = useState(false)
-  const [isCopied, setCopied] = useState(false)
+  const [isCopied, setCopied] = useState<boolean>()
   useUnkept("the keys", !isKept)
   const saveAll = () => {
     save(fileNameOf(name), fileOf(issued))
     setKept(true)
   }
+  // A browser offers the clipboard to pages of https only, and may refuse it.
+  const clipboard = navigator.clipboard as Clipboard | undefined
   const copyAll = () => {
     const keys = licenses.map(({ license_key }) => license_key).join("\n")
-    void navigator.clipboard.writeText(keys).then(() => {
+    const copied = () => {
       setCopied(true)
       setKept(true)
-    })
+    }
+    void clipboard?.writeText(keys).then(copied, () => setCopied(false))
   }
   return (
     <>
       <Heading title={`${licenseCount(licenses.length)} issued`}>
-        <button type="button" onClick={copyAll}>
-          {isCopied ? "Copied" : "Copy all keys"}
-        </button>
+        {clipboard !== undefined && (
+          <button type="button" onClick={copyAll}>
+            {isCopied ? "Copied" : "Copy all keys"}
+          </button>
+        )}
         <button type="button" className="primary" onClick={saveAll}>
           Save as CSV
         </button>
@@ -64,7 +69,7 @@ export const BatchKeys = ({ of: issued }: { readonly of: IssuedBatch }) => {
         )}
       </Heading>
       <p role="status" tabIndex={-1} ref={takeFocus}>
-        The keys are shown only here: save them now.
+        {isCopied === false ? "The browser refused to copy. " : ""}The keys are shown only here: save them now.
       </p>
       <Table
         caption="Keys"

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
-import { atConsole, consoleLayer, type Person } from "../browser/Browser.ts"
+import { atConsole, consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
 
 const minutes = 5 * 60_000
 
@@ -90,6 +90,48 @@ layer(consoleLayer, { timeout: minutes })("What is shown once", (it) => {
           await person.click("Leave")
           await person.isDone()
         })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "is saved as a file where the browser refuses to copy it, or offers no clipboard",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id } = yield* client.products.create({ payload: { name: "Batch", code: "batch" } })
+        yield* client.policies.create({
+          params: { id },
+          payload: { name: "Batch team", code: "team", license_type: "perpetual" }
+        })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            const copies = person.page.getByRole("button", { name: "Copy all keys" })
+            const issues = async (script: string) => {
+              await person.opens(`/licenses/batch?product_id=${id}`, "Issue a batch")
+              await person.page.evaluate(script)
+              await person.choose("Policy", "Batch team")
+              await person.fill("Number of licenses", "2")
+              await person.click("Issue the batch")
+              await person.seesHeading("2 licenses issued")
+            }
+            const saves = async () => {
+              const download = person.page.waitForEvent("download")
+              await person.click("Save as CSV")
+              await download
+              await person.page.getByRole("link", { name: "Done" }).waitFor()
+            }
+            await issues("Clipboard.prototype.writeText = () => Promise.reject(new Error('No.')), 0")
+            await copies.click()
+            await person.sees("The browser refused to copy.")
+            await saves()
+            await issues("Object.defineProperty(navigator, 'clipboard', { value: undefined }), 0")
+            assert.strictEqual(await copies.count(), 0)
+            await saves()
+          },
+          { movesClock: true }
+        )
       }),
     minutes
   )
