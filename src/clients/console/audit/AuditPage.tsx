@@ -37,11 +37,12 @@ export const AuditPage = () => {
               label="Period"
               value={period}
               choices={periods}
+              needed
               onChange={(chosen) =>
                 void navigate({
                   to: "/licenses/$id/audit",
                   params: { id },
-                  search: chosen === undefined ? {} : { period: chosen as AuditPeriod },
+                  search: { period: chosen as AuditPeriod },
                   replace: true
                 })
               }

@@ -1,5 +1,5 @@
 /** The usage of a period, summed by what the reader chooses. */
-import { getRouteApi } from "@tanstack/react-router"
+import { getRouteApi, Navigate } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { filterFields, type Grouping, groupings } from "../../../insight/reports/model/Filter.ts"
 import type { UsageSummary, UsageSummaryRow } from "../../../insight/reports/model/Report.ts"
@@ -30,7 +30,13 @@ const groupsOf = ({ group = "feature_code", subgroup }: SummarySearch): Readonly
 
 const encode = Schema.encodeSync(Schema.Struct(filterFields["usage-summary"]))
 
+/** The navigation leads here also those who may only export. */
 export const Usage = () => {
+  const may = useMay()
+  return !may("report:read") && may("report:export") ? <Navigate to="/reports/exports" replace /> : <Summary />
+}
+
+const Summary = () => {
   const search: SummarySearch = route.useSearch()
   const narrow = useNarrow()
   const may = useMay()

@@ -74,11 +74,18 @@ layer(consoleLayer, { timeout: minutes })("A day that is typed", (it) => {
           async (person) => {
             const { page } = person
             await page.clock.setFixedTime("2025-02-10T15:00:00Z")
-            for (const [path, heading] of [
-              [`/licenses/${id}/audit`, "Audit of Ada"],
-              [`/customers/${customer.id}`, "Bob"]
+            for (const [path, heading, others] of [
+              // An audit is of a period always.
+              [`/licenses/${id}/audit`, "Audit of Ada", []],
+              [`/customers/${customer.id}`, "Bob", ["Any"]]
             ] as const) {
               await person.opens(path, heading)
+              const period = page.getByLabel("Period", { exact: true })
+              await period.waitFor()
+              const offered = await period.locator("option").allTextContents()
+              const unbounded = offered.filter((name) => !name.startsWith("Last "))
+              assert.deepStrictEqual(unbounded, [...others])
+              assert.strictEqual(await page.getByRole("button", { name: /^Remove the filter/ }).count(), 0)
               const asked = page.waitForRequest(/\/reports\/.*from=2024-/)
               await person.choose("Period", "Last 12 months")
               const from = new URL((await asked).url()).searchParams.get("from")
