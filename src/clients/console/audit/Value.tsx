@@ -8,14 +8,18 @@ import { isMembers, type Members } from "./Differences.ts"
 interface Props {
   readonly name: string
   readonly of: Schema.Json | undefined
+  /** Instants are shown with their time, not as days. */
+  readonly isExact?: boolean
 }
 
-export const Value = ({ name, of }: Props) => {
+export const Value = ({ isExact = false, name, of }: Props) => {
   if (of === undefined || of === null || of === "") return "none"
   if (typeof of === "boolean") return of ? "yes" : "no"
   if (typeof of === "number") return countOf(of)
   if (typeof of === "string") {
-    if (/_(?:at|start|end)$/.test(name) && !Number.isNaN(Date.parse(of))) return <Time at={Date.parse(of)} only="day" />
+    if (/_(?:at|start|end)$/.test(name) && !Number.isNaN(Date.parse(of))) {
+      return <Time at={Date.parse(of)} {...(!isExact && { only: "day" as const })} />
+    }
     if (name.endsWith("_id")) return <RecordName field={name} id={of} />
     return /(?:^|_)(?:status|type)$/.test(name) ? wordsOf(of) : of
   }

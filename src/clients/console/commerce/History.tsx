@@ -1,8 +1,9 @@
 /** What was changed in a record, and by whom: the newest first. */
-import type { Schema } from "effect"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
-import { instantOf, sentenceOf, wordsOf } from "../parts/Format.ts"
+import { differencesOf } from "../audit/Differences.ts"
+import { Value } from "../audit/Value.tsx"
+import { sentenceOf, wordsOf } from "../parts/Format.ts"
 import { By } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { type Column, Loaded, Section, Table, Time } from "../parts/Show.tsx"
@@ -53,32 +54,13 @@ const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
     title: "Changes",
     wraps: true,
     goes: "last",
-    show: ({ metadata: { changes } }) =>
-      changesOf(changes).map(([field, { new: after, old }]) => (
-        <div key={field}>
-          {labels[field] ?? wordsOf(field)}: {shown(field, old)} → {shown(field, after)}
+    show: ({ metadata }) =>
+      differencesOf(metadata).map(({ after, before, name }) => (
+        <div key={name}>
+          {labels[name] ?? wordsOf(name)}: <Value name={name} of={before} isExact /> →{" "}
+          <Value name={name} of={after} isExact />
         </div>
       ))
   },
   { title: "By", goes: "next", show: (event) => <By of={event} /> }
 ]
-
-interface Change {
-  readonly old: Schema.Json
-  readonly new: Schema.Json
-}
-
-const isChange = (value: unknown): value is Change => typeof value === "object" && value !== null && "new" in value
-
-const changesOf = (changes: Schema.Json | undefined): ReadonlyArray<readonly [field: string, change: Change]> =>
-  Object.entries((changes ?? {}) as object).flatMap(([field, value]) => (isChange(value) ? [[field, value]] : []))
-
-const isInstant = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
-
-const shown = (field: string, value: Schema.Json): string => {
-  if (value === null || value === "") return "empty"
-  if (typeof value === "boolean") return value ? "yes" : "no"
-  if (typeof value !== "string") return JSON.stringify(value)
-  if (field === "status") return wordsOf(value)
-  return isInstant.test(value) ? instantOf(Date.parse(value)) : value
-}

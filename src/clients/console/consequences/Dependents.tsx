@@ -1,14 +1,9 @@
 /** What depends on a record, as the service counts it, in the dialog that deletes the record or erases its data. */
 
 import type { AsyncResult } from "effect/reactivity"
-import { countOf } from "../parts/Format.ts"
+import { cappedOf, type Total } from "../parts/Format.ts"
 import { Lines } from "../parts/Show.tsx"
 import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
-
-interface Total {
-  readonly total?: number
-  readonly total_is_capped?: boolean
-}
 
 /** Undefined while it is counted. */
 type Dependent = readonly [name: string, count: string | undefined]
@@ -22,8 +17,7 @@ const countIn = <A,>(
 ): string | undefined => {
   const last = lastOf(asked)
   if (last === undefined) return causeOf(asked) === undefined ? undefined : "could not be counted"
-  const { total = 0, total_is_capped = false } = totalOf(last)
-  return `${countOf(total)}${total_is_capped ? "+" : ""}`
+  return cappedOf(totalOf(last))
 }
 
 const listed = (asked: AsyncResult.AsyncResult<Total, unknown>) => countIn(asked, (page) => page)

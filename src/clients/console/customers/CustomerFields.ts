@@ -1,4 +1,3 @@
-import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { email, type FieldsOf, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import type { Payload } from "../service/Service.ts"
@@ -16,6 +15,3 @@ export const customerFields: FieldsOf<CustomerPayload> = {
   email: email("E-mail"),
   metadata: metadata()
 }
-
-/** What a customer is called. An erased one has its code only. */
-export const titleOf = ({ code, name }: Pick<Customer, "code" | "name">) => name || `Customer ${code}`

@@ -5,11 +5,12 @@ import { CustomerPurchases } from "../commerce/CustomerPurchases.tsx"
 import { DependsOnCustomer } from "../consequences/Dependents.tsx"
 import { CustomerValues } from "../customFields/Values.tsx"
 import { Action } from "../parts/Dialog.tsx"
+import { customerName } from "../parts/LicenseName.ts"
 import { Metadata } from "../parts/Metadata.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Heading, Section, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
-import { type CustomerUpdate, customerFields, titleOf } from "./CustomerFields.ts"
+import { type CustomerUpdate, customerFields } from "./CustomerFields.ts"
 import { LicensesByEmail, LinkedLicenses } from "./CustomerLicenses.tsx"
 import type { CustomerPageSearch } from "./CustomerSearch.ts"
 import { Erase, ErasureState, isErasing } from "./Erasure.tsx"
@@ -34,7 +35,7 @@ const Screen = ({ customer }: { readonly customer: Customer }) => {
   return (
     <>
       <Heading
-        title={titleOf(customer)}
+        title={customerName(customer)}
         {...(customer.email !== undefined && { about: <span>{customer.email}</span> })}
         {...(mayChange && {
           more: (
@@ -80,7 +81,7 @@ const Edit = ({ customer }: { readonly customer: Customer }) => {
     <Action
       label="Edit"
       send="Save"
-      title={`Edit ${titleOf(customer)}`}
+      title={`Edit ${customerName(customer)}`}
       effect="Licenses that were issued before keep the name and the e-mail that they have."
       fields={customerFields}
       edited={{ record: customer, reread: () => run("getCustomer", { params }) }}
@@ -94,7 +95,7 @@ const Delete = ({ customer }: { readonly customer: Customer }) => {
   return (
     <Action
       label="Delete"
-      title={`Delete the customer ${titleOf(customer)}`}
+      title={`Delete the customer ${customerName(customer)}`}
       effect="The customer and its custom fields are deleted."
       danger
       facts={<DependsOnCustomer id={customer.id} />}

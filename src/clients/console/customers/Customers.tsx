@@ -3,11 +3,12 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { Empty } from "../parts/Empty.tsx"
+import { customerName } from "../parts/LicenseName.ts"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMayForAll } from "../service/Hooks.ts"
 import { isPart, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
 import { Views } from "../tables/Views.tsx"
-import { type CustomerPayload, customerFields, titleOf } from "./CustomerFields.ts"
+import { type CustomerPayload, customerFields } from "./CustomerFields.ts"
 import type { CustomerSearch } from "./CustomerSearch.ts"
 
 const route = getRouteApi("/customers")
@@ -18,7 +19,7 @@ const columns: ReadonlyArray<Column<Customer>> = [
     sort: "name",
     show: (customer) => (
       <Link to="/customers/$id" params={{ id: customer.id }}>
-        {titleOf(customer)}
+        {customerName(customer)}
       </Link>
     )
   },

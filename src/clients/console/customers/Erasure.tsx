@@ -6,10 +6,10 @@ import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { DependsOnCustomer } from "../consequences/Dependents.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
+import { customerName } from "../parts/LicenseName.ts"
 import { Time } from "../parts/Show.tsx"
 import { askAgain, change, refresh } from "../service/Hooks.ts"
 import { usePolling } from "../service/Polling.ts"
-import { titleOf } from "./CustomerFields.ts"
 
 /** A name is needed: only an erasure leaves none. */
 export const isErasing = ({ erased_at, name }: Customer) => name === "" && erased_at === undefined
@@ -25,7 +25,7 @@ export const Erase = ({ customer }: { readonly customer: Customer }) => {
   return (
     <Action<Typed, unknown>
       label="Erase"
-      title={`Erase the data of ${titleOf(customer)}`}
+      title={`Erase the data of ${customerName(customer)}`}
       effect={
         "The name, the e-mail, the metadata and the custom fields of the customer, and the names and e-mails on its licenses, " +
         "are removed for good: from records, events, stored responses and exports. Its licenses stay valid; revoked ones are " +

@@ -12,7 +12,8 @@ export const instantOf = (millis: number) => instant.format(millis)
 export const zonedOf = (millis: number) => `${zoned.format(millis)} · ${utc.format(millis)}`
 export const utcDayOf = (millis: number) => utcDay.format(millis)
 export const countOf = (count: number) => whole.format(count)
-interface Total {
+
+export interface Total {
   readonly total?: number
   readonly total_is_capped?: boolean
 }

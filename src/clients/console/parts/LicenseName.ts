@@ -1,8 +1,12 @@
-/** How licenses and devices are named. */
+/** How licenses, customers and devices are named. */
 import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import type { Device } from "../../../licensing/model/Device.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import type { Customer } from "../../../vendor/customers/Customer.ts"
 import { countOf } from "./Format.ts"
+
+/** An erased customer has its code only. */
+export const customerName = ({ code, name }: Pick<Customer, "code" | "name">): string => name || `Customer ${code}`
 
 /** Whom a license belongs to: by what it says itself, or else its customer. */
 const ownerOf = ({ customer_email, customer_name, expanded }: License): string | undefined =>

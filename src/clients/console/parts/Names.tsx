@@ -7,7 +7,7 @@ import type { OperationId, Success } from "../../client/Client.ts"
 import { causeOf, lastOf, useAsk, useAskEach, useMay } from "../service/Hooks.ts"
 import { type FeatureNames, type NameOf, namesOf } from "./FeatureNames.ts"
 import { capital, sentenceOf, wordsOf } from "./Format.ts"
-import { deviceName, licenseCount, shortName } from "./LicenseName.ts"
+import { customerName, deviceName, licenseCount, shortName } from "./LicenseName.ts"
 import { RecordLink } from "./RecordLink.tsx"
 
 interface Kind {
@@ -36,7 +36,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   ),
   feature_id: kind("product:read", "getFeature", ({ name }) => name),
   webhook_id: kind("webhook:write", "getWebhook", ({ name }) => name),
-  customer_id: kind("license:read", "getCustomer", ({ code, name }) => name || `Customer ${code}`),
+  customer_id: kind("license:read", "getCustomer", customerName),
   license_id: kind("license:read", "getLicense", shortName),
   order_id: kind("product:read", "getOrder", bought),
   policy_id: kind("product:read", "getPolicy", ({ license_type, name }) => `${name} (${wordsOf(license_type)})`),
@@ -155,7 +155,7 @@ export const ListedCustomer = ({ of: { customer_id: id, expanded } }: { readonly
   if (customer === undefined) return <span className="quiet">not visible to you</span>
   return (
     <Link to="/customers/$id" params={{ id }}>
-      {customer.name || `Customer ${customer.code}`}
+      {customerName(customer)}
     </Link>
   )
 }

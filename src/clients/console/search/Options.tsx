@@ -4,7 +4,7 @@ import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { IconName } from "../look/Icon.tsx"
 import { wordsOf } from "../parts/Format.ts"
-import { licenseName, licensesOf } from "../parts/LicenseName.ts"
+import { customerName, licenseName, licensesOf } from "../parts/LicenseName.ts"
 import { Key, Status } from "../parts/Show.tsx"
 import { lastOf, useAsk } from "../service/Hooks.ts"
 import type { Recent } from "../service/Recent.ts"
@@ -50,12 +50,12 @@ export const groupsOfResults = (found: SearchResults): ReadonlyArray<Group> =>
     },
     {
       name: "Customers",
-      options: found.customers.map(({ code, email, id, name }) => ({
-        key: id,
-        path: `/customers/${id}`,
+      options: found.customers.map((customer) => ({
+        key: customer.id,
+        path: `/customers/${customer.id}`,
         icon: "people",
-        title: name || `Customer ${code}`,
-        about: email ?? code
+        title: customerName(customer),
+        about: customer.email ?? customer.code
       }))
     },
     {

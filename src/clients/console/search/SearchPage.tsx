@@ -4,7 +4,7 @@ import type { ReactNode } from "react"
 import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { Empty } from "../parts/Empty.tsx"
-import { licensesOf } from "../parts/LicenseName.ts"
+import { customerName, licensesOf } from "../parts/LicenseName.ts"
 import { RecordName } from "../parts/Names.tsx"
 import { type Column, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
@@ -129,9 +129,9 @@ const namedColumns = licenseColumns(
 const customerColumns: ReadonlyArray<Column<SearchResults["customers"][number]>> = [
   {
     title: "Name",
-    show: ({ code, id, name }) => (
-      <Link to="/customers/$id" params={{ id }}>
-        {name || `Customer ${code}`}
+    show: (customer) => (
+      <Link to="/customers/$id" params={{ id: customer.id }}>
+        {customerName(customer)}
       </Link>
     )
   },
