@@ -7,14 +7,20 @@ import { Value } from "./Value.tsx"
 
 type Members = Readonly<Record<string, Schema.Json>>
 
+interface MemberProps {
+  readonly name: string
+  readonly of: Schema.Json
+  readonly isExact?: boolean
+}
+
 /** A value, or an old and a new one. */
-const Member = ({ name, of }: { readonly name: string; readonly of: Schema.Json }) =>
+export const Member = ({ of, ...shown }: MemberProps) =>
   isChange(of) ? (
     <>
-      <Value name={name} of={of.old} /> → <Value name={name} of={of.new} />
+      <Value {...shown} of={of.old} /> → <Value {...shown} of={of.new} />
     </>
   ) : (
-    <Value name={name} of={of} />
+    <Value {...shown} of={of} />
   )
 
 const terms: Readonly<Record<string, string>> = { balance_after: "used in all", max_after: "quota" }

@@ -20,9 +20,15 @@ export const isChange = (value: Schema.Json): value is { readonly old: Schema.Js
 
 const ofFeature = "features."
 
+/** The code of the feature that a member is about. */
+export const featureIn = (name: string): string | undefined =>
+  name.startsWith(ofFeature) ? name.slice(ofFeature.length) : undefined
+
 /** What changed, in words: a member of the record, or one of its features by name. */
-export const memberOf = (name: string, nameOf: NameOf): string =>
-  name.startsWith(ofFeature) ? nameOf(name.slice(ofFeature.length)) : wordsOf(name.replace(/_id$/, ""))
+export const memberOf = (name: string, nameOf: NameOf): string => {
+  const code = featureIn(name)
+  return code === undefined ? wordsOf(name.replace(/_id$/, "")) : nameOf(code)
+}
 
 /** Without what has no value before and after, as the empty metadata of a new record. */
 export const differencesOf = ({ changes, ...others }: Members): ReadonlyArray<Difference> =>
@@ -32,4 +38,4 @@ export const differencesOf = ({ changes, ...others }: Members): ReadonlyArray<Di
       : []
   )
 
-const isEmpty = (value: Schema.Json) => value === null || (isMembers(value) && Object.keys(value).length === 0)
+export const isEmpty = (value: Schema.Json) => value === null || (isMembers(value) && Object.keys(value).length === 0)

@@ -3,7 +3,7 @@ import type { Schema } from "effect"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { RecordName } from "../parts/Names.tsx"
 import { Time } from "../parts/Show.tsx"
-import { isMembers, type Members } from "./Differences.ts"
+import { isEmpty, isMembers, type Members } from "./Differences.ts"
 
 interface Props {
   readonly name: string
@@ -37,7 +37,7 @@ const terms: Readonly<Record<string, string>> = {
 /** The members of a record, as a feature with its quota; those without a value are left out. */
 const wordsIn = (members: Members): string =>
   Object.entries(members)
-    .filter(([, value]) => value !== null)
+    .filter(([, value]) => !isEmpty(value))
     .map(
       ([name, value]) =>
         `${terms[name] ?? wordsOf(name)} ${typeof value === "object" ? JSON.stringify(value) : plain(value)}`

@@ -1,14 +1,17 @@
 /** The facts of entries, with links to what they are about. */
 import { Link } from "@tanstack/react-router"
+import type { Schema } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { Fragment, type ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
+import { Member } from "../audit/Changes.tsx"
+import { featureIn, isMembers } from "../audit/Differences.ts"
 import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
-import { wordsOf } from "../parts/Format.ts"
-import { DeviceName, RecordName } from "../parts/Names.tsx"
+import { capital, wordsOf } from "../parts/Format.ts"
+import { DeviceName, FeatureOf, RecordName } from "../parts/Names.tsx"
 import { Facts, Time } from "../parts/Show.tsx"
-import { useAsk, useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useAskEach, useMay } from "../service/Hooks.ts"
 import { changed } from "../tables/List.tsx"
 import { EventRecord, nounOf } from "./EventRecord.tsx"
 
@@ -23,7 +26,7 @@ const actorNames = {
 
 const records = ["license_id", "product_id", "customer_id", "order_id", "subscription_id"] as const
 
-const recordName = (field: string) => wordsOf(field.replace(/_id$/, "")).replace(/^./, (letter) => letter.toUpperCase())
+const recordName = (field: string) => capital(wordsOf(field.replace(/_(?:id|code)$/, "")))
 
 const textFact = (name: string, text: string | undefined): ReadonlyArray<Fact> =>
   text === undefined ? [] : [[name, <code key={name}>{text}</code>]]
@@ -46,7 +49,9 @@ export const ActivityDetails = ({ of }: { readonly of: Activity }) => {
           ...(of.device_id === undefined
             ? []
             : [["Device", <DeviceLink key="device" id={of.device_id} license={of.license_id} />] as const]),
-          ...textFact("Feature", of.feature_code),
+          ...(of.feature_code === undefined
+            ? []
+            : [["Feature", <FeatureOf key="feature" code={of.feature_code} product={of.product_id} />] as const]),
           ...(of.code === undefined
             ? []
             : ([["Refusal", <Refusal key="refusal" code={of.code} />]] as ReadonlyArray<Fact>)),
@@ -129,22 +134,21 @@ export const EventDetails = ({ of }: { readonly of: Event }) => (
 )
 
 /** What was recorded, by name: ids as links, changes with what was there before. */
-const Metadata = ({ of: { metadata } }: { readonly of: Event }) => {
-  const { changes, ...others } = metadata
-  const license = others["license_id"]
-  const entries = [...Object.entries(others), ...(isRecord(changes) ? Object.entries(changes) : [])]
-  if (entries.length === 0) return null
+const Metadata = ({ of }: { readonly of: Event }) => {
+  const { changes, ...others } = of.metadata
+  const entries = Object.entries({ ...others, ...(isMembers(changes) ? changes : {}) })
+  // The code names a feature, too.
+  const shown = entries.filter(([name]) => name !== "feature_id" || others["feature_code"] === undefined)
+  if (shown.length === 0) return null
   return (
     <dl className="facts recorded">
-      {entries.map(([name, value]) => (
+      {shown.map(([name, value]) => (
         <div key={name}>
-          <dt>{name.endsWith("_id") ? recordName(name) : wordsOf(name)}</dt>
+          <dt>
+            <Title name={name} of={of} />
+          </dt>
           <dd>
-            {name === "device_id" && typeof value === "string" && typeof license === "string" ? (
-              <DeviceName id={value} license={license} />
-            ) : (
-              <Recording name={name} value={value} />
-            )}
+            <Recording name={name} value={value} of={of} />
           </dd>
         </div>
       ))}
@@ -152,19 +156,39 @@ const Metadata = ({ of: { metadata } }: { readonly of: Event }) => {
   )
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+interface MemberProps {
+  readonly name: string
+  readonly of: Event
+}
 
-const textOf = (value: unknown): string =>
-  value === null ? "none" : typeof value === "string" ? value : JSON.stringify(value)
+const Title = ({ name, of }: MemberProps) => {
+  const code = featureIn(name)
+  if (code !== undefined) return <RecordedFeature code={code} of={of} />
+  return /_id$|^feature_code$/.test(name) ? recordName(name) : wordsOf(name)
+}
 
-const Recording = ({ name, value }: { readonly name: string; readonly value: unknown }) => {
-  if (typeof value === "string") return <RecordName field={name} id={value} />
-  if (isRecord(value) && "old" in value && "new" in value)
-    return (
-      <>
-        <code>{textOf(value["old"])}</code> → <code>{textOf(value["new"])}</code>
-      </>
-    )
-  return <code>{textOf(value)}</code>
+const licenseOf = ({ metadata: { license_id }, resource_id, resource_type }: Event): string | undefined =>
+  typeof license_id === "string" ? license_id : resource_type === "license" ? resource_id : undefined
+
+const Recording = ({ name, of, value }: MemberProps & { readonly value: Schema.Json }) => {
+  const license = licenseOf(of)
+  if (name === "feature_code" && typeof value === "string") return <RecordedFeature code={value} of={of} />
+  if (name === "device_id" && typeof value === "string" && license !== undefined)
+    return <DeviceName id={value} license={license} />
+  return <Member name={name} of={value} isExact />
+}
+
+/** A feature of the event's license or policy. */
+const RecordedFeature = ({ code, of }: { readonly code: string; readonly of: Event }) => {
+  const may = useMay()
+  const isOfPolicy = of.resource_type === "policy"
+  const id = isOfPolicy ? of.resource_id : licenseOf(of)
+  const mayRead = may(isOfPolicy ? "product:read" : "license:read")
+  const [owner] = useAskEach(
+    // Both have a product.
+    (isOfPolicy ? "getPolicy" : "getLicense") as "getLicense",
+    id === undefined || !mayRead ? [] : [{ params: { id } }]
+  )
+  const product = owner && lastOf(owner)?.product_id
+  return product === undefined ? <code>{code}</code> : <FeatureOf code={code} product={product} />
 }

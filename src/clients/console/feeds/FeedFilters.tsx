@@ -6,7 +6,7 @@ import { eventTypes } from "../../../ledger/events/EventType.ts"
 import { nameOfAction } from "../licenses/ActionWords.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { nameOfEvent } from "../parts/Format.ts"
-import { DeviceName, FeatureName, useFeatureNames } from "../parts/Names.tsx"
+import { DeviceName, FeatureOf } from "../parts/Names.tsx"
 import { customers, licenses, records } from "../pickers/Sources.tsx"
 import { DayFilter } from "../reports/UsageFilters.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
@@ -50,7 +50,7 @@ const LinkedChips = ({ search: { device_id, feature_code, license_id, product_id
       )}
       {feature_code !== undefined && (
         <SetChip label="Feature" id={feature_code} onRemove={() => narrow({ feature_code: undefined })}>
-          <LinkedFeature code={feature_code} product={product_id} />
+          <FeatureOf code={feature_code} product={product_id} />
         </SetChip>
       )}
       {request_id !== undefined && (
@@ -76,10 +76,6 @@ const LinkedDevice = ({ id, license }: LinkedDeviceProps) => {
 
 /** Of a device without entries; the chip has the whole id on hover. */
 const endOf = (id: string) => `…${id.slice(-4)}`
-
-const LinkedFeature = ({ code, product }: { readonly code: string; readonly product: string | undefined }) => (
-  <FeatureName code={code} nameOf={useFeatureNames(product).nameOf} />
-)
 
 export const ActivityFilters = ({ search }: Props) => {
   const narrow = useNarrowFeed()

@@ -180,6 +180,11 @@ export const useFeatureNames = (product?: string, others: ReadonlyArray<string |
   return namesOf(all)
 }
 
+/** A feature of a product, or if that is not known, of the first ones. */
+export const FeatureOf = ({ code, product }: { readonly code: string; readonly product: string | undefined }) => (
+  <FeatureName code={code} nameOf={useFeatureNames(product).nameOf} />
+)
+
 /** Shows the code on hover. */
 export const FeatureName = ({ code, nameOf }: { readonly code: string | undefined; readonly nameOf: NameOf }) => {
   if (code === undefined) return "Deleted feature"

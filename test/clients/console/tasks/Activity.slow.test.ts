@@ -217,6 +217,47 @@ layer(consoleLayer, { timeout: minutes })("The activity screen", (it) => {
   )
 
   it.effect(
+    "names the features and devices that entries are about, also those that other products have under the same code",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const license = yield* issue({}, { customer_name: "Grace" })
+        const { policy_id } = yield* client.licenses.get({ params: { id: license.id } })
+        const params = { id: license.product_id }
+        const { id: feature_id } = yield* client.features.create({ params, payload: { name: "Drawings", code: "pdf" } })
+        const { product_id: other } = yield* issue()
+        yield* client.features.create({ params: { id: other }, payload: { name: "Paper", code: "pdf" } })
+        const quota = { max_consumptions: 5_000 }
+        yield* client.policies.setFeature({ params: { id: policy_id, feature_id }, payload: quota })
+        yield* client.licenses.assignFeature({ params: { id: license.id }, payload: { feature_id, ...quota } })
+        yield* license.runtime.activate({ payload: { fingerprint: "m-1", hostname: "laptop-of-grace" } })
+        yield* withPerson(skip, async (person) => {
+          const opens = async (path: string, entry: string) => {
+            await person.opens(path, "Activity")
+            await person.click(entry)
+          }
+          const recorded = person.page.locator(".opened .recorded")
+          const feature = person.page.locator(".opened [title=pdf]", { hasText: /^Drawings$/ })
+          const isNamed = async () => {
+            await feature.last().waitFor()
+            assert.notInclude(await recorded.textContent(), feature_id)
+          }
+          await opens(`/activity?feed=events&resource_id=${policy_id}`, "Policy updated")
+          await isNamed()
+          await recorded.getByText("included yes, quota 5,000").waitFor()
+          await opens(`/activity?feed=events&resource_id=${license.id}`, "License feature assigned")
+          await isNamed()
+          await opens(`/activity?feed=events&resource_id=${license.id}`, "License activated")
+          await recorded.getByText("laptop-of-grace", { exact: true }).waitFor()
+          await opens(`/activity?license_id=${license.id}`, "Feature changed")
+          await isNamed()
+          await person.page.locator(".opened dl").first().getByText("Drawings", { exact: true }).waitFor()
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "says that it cannot be read, and reads again on request, also where it does not read by itself",
     ({ skip }) =>
       Effect.gen(function* () {
