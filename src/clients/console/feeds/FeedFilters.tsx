@@ -8,7 +8,7 @@ import { choicesOf } from "../parts/Fields.tsx"
 import { nameOfEvent } from "../parts/Format.ts"
 import { DeviceName, FeatureOf } from "../parts/Names.tsx"
 import { customers, licenses, records } from "../pickers/Sources.tsx"
-import { DayFilter } from "../reports/UsageFilters.tsx"
+import { DayFilters } from "../reports/UsageFilters.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
@@ -98,8 +98,7 @@ export const ActivityFilters = ({ search }: Props) => {
         </>
       )}
       <LinkedChips search={search} />
-      <DayFilter label="From" value={search.from} onChange={(from) => narrow({ from })} />
-      <DayFilter label="To" value={search.to} onChange={(to) => narrow({ to })} />
+      <DayFilters search={search} narrow={narrow} />
     </>
   )
 }

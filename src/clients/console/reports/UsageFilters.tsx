@@ -27,8 +27,7 @@ export const UsageFilters = ({ children, search }: { readonly search: Scope; rea
         </>
       )}
       <RecordChips search={search} without={may("license:read") ? ["license_id", "customer_id"] : []} />
-      <DayFilter label="From" value={search.from} onChange={(from) => narrow({ from })} />
-      <DayFilter label="To" value={search.to} onChange={(to) => narrow({ to })} />
+      <DayFilters search={search} narrow={narrow} />
     </search>
   )
 }
@@ -44,6 +43,19 @@ const FeatureFilter = ({ search }: { readonly search: Scope }) => {
   const all = isOffered ? choices : [...choices, { id: value, name: value }]
   return <Filter label="Feature" value={value} choices={all} records onChange={onChange} />
 }
+
+interface PeriodProps {
+  readonly search: { readonly from?: string; readonly to?: string }
+  readonly narrow: (change: { readonly from?: string | undefined; readonly to?: string | undefined }) => void
+}
+
+/** Narrows a report to a period. Its ends stay beside each other. */
+export const DayFilters = ({ narrow, search: { from, to } }: PeriodProps) => (
+  <div className="row">
+    <DayFilter label="From" value={from} onChange={(from) => narrow({ from })} />
+    <DayFilter label="To" value={to} onChange={(to) => narrow({ to })} />
+  </div>
+)
 
 /** Narrows a report by a day. */
 export const DayFilter = (props: {

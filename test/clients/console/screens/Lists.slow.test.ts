@@ -57,8 +57,8 @@ const rowsInSight = (person: Person) =>
   )
 
 /**
- * Controls that are partly outside of the page or of their cell, cells outside of their table, and keys that wrap. A text in a cell may
- * be cut, and lines that scroll may hide their ends.
+ * Controls that are partly outside of the page or of their cell, cells outside of their table, keys that wrap, and the last cells in a
+ * card that are not 16 pixels from its edge. A text in a cell may be cut, and lines that scroll may hide their ends.
  */
 const misplaced = `(() => {
   const scrolls = (node) => node.closest(".filters, .scrolling, .hidden, .skip, thead") !== null
@@ -82,7 +82,12 @@ const misplaced = `(() => {
     const tops = [...node.getClientRects()].map(({ top }) => top)
     return Math.max(...tops) - Math.min(...tops) > 10
   })
-  return [...controls, ...cells, ...keys].map((node) => node.outerHTML.slice(0, 120))
+  const ends = [...document.querySelectorAll(".split .fitted tr")].flatMap(({ cells }) => {
+    const last = [...cells].findLast(isShown)
+    const { display, paddingRight } = getComputedStyle(last)
+    return display === "table-cell" && paddingRight !== "16px" ? [last] : []
+  })
+  return [...controls, ...cells, ...keys, ...ends].map((node) => node.outerHTML.slice(0, 120))
 })()`
 
 const widths = [360, 390, 600, 768, 1024, 1280, 1440, 2560]
@@ -207,6 +212,22 @@ const tellsWholeNames = async (person: Person) => {
 const cutEvents = `[...document.querySelectorAll(".feed tbody th, .opener")]
   .filter(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth).map(({ textContent }) => textContent)`
 
+/** The days of a period stay beside each other. */
+const keepsPeriods = async (person: Person) => {
+  for (const [path, heading] of [
+    ["/activity", "Activity"],
+    ["/reports", "Usage"]
+  ] as const) {
+    await person.opens(path, heading)
+    await person.isLoaded()
+    for (const width of widths) {
+      await person.changesLook({ width })
+      const topOf = async (day: string) => (await person.page.getByLabel(day, { exact: true }).first().boundingBox())!.y
+      assert.strictEqual(await topOf("From"), await topOf("To"), `${path} at ${width}`)
+    }
+  }
+}
+
 /** What is cut off at any width, of lists and of records with long names. */
 const misplacedOn = async (person: Person, made: Prepared) => {
   const { customer, license, order, policy, product, subscription } = made
@@ -267,6 +288,7 @@ layer(consoleLayer, { timeout: minutes })("A list", (it) => {
           await hasRows(person)
           await choosesOnPhone(person)
           await tellsWholeNames(person)
+          await keepsPeriods(person)
           assert.deepStrictEqual(await misplacedOn(person, made), [])
           await fitsDialogs(person)
         })
