@@ -4,7 +4,7 @@ import { type ReactNode, useId } from "react"
 import { readerZone } from "../parts/Format.ts"
 import { customers, licenses } from "../pickers/Sources.tsx"
 import { useMay } from "../service/Hooks.ts"
-import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
+import { Filter, TextFilter, useInputOf, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { RecordChips, RecordFilter } from "../tables/RecordChip.tsx"
 import { type LedgerSearch, scopeOf } from "./UsageSearch.ts"
@@ -64,11 +64,12 @@ export const DayFilter = (props: {
   readonly onChange: (value: string | undefined) => void
 }) => {
   const id = useId()
+  const input = useInputOf(props.value)
   return (
     <div className="filter">
       <label htmlFor={id}>{props.label}</label>
       <input
-        key={props.value}
+        ref={input}
         id={id}
         aria-describedby={`${id}-zone`}
         type="date"

@@ -1,6 +1,6 @@
 /** Lists in pages. What a list is narrowed by, its sort and its page are in the address, so that they can be sent to a colleague. */
 import { Link, useNavigate } from "@tanstack/react-router"
-import { type FormEvent, type ReactNode, useId } from "react"
+import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react"
 import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
 import { Icon, type IconName } from "../look/Icon.tsx"
 import { cappedOf, countOf, sentenceOf } from "../parts/Format.ts"
@@ -134,12 +134,43 @@ const Pages = ({ page, search }: { readonly page: Page<unknown>; readonly search
   </nav>
 )
 
-/** The button of a chip that is set. */
-export const RemoveFilter = ({ label, onRemove }: { readonly label: string; readonly onRemove: () => void }) => (
-  <button type="button" className="icon-only quiet" aria-label={`Remove the filter ${label}`} onClick={onRemove}>
+/** Leads the focus to the first control of a filter or of those after it, or else to the last one. */
+export const focusFrom = (filter: Element | null | undefined) => {
+  const line = filter?.closest(".filters") ?? filter
+  const controls = [...(line?.querySelectorAll<HTMLElement>("select, input") ?? [])]
+  const isAfter = (control: Element) => filter!.compareDocumentPosition(control) & Node.DOCUMENT_POSITION_FOLLOWING
+  const next = controls.find(isAfter) ?? controls.at(-1)
+  next?.focus()
+}
+
+interface RemoveProps {
+  readonly label: string
+  readonly onRemove: () => void
+}
+
+/** The button of a chip that is set. It goes with what it removes, so the focus moves on first. */
+export const RemoveFilter = ({ label, onRemove }: RemoveProps) => (
+  <button
+    type="button"
+    className="icon-only quiet"
+    aria-label={`Remove the filter ${label}`}
+    onClick={({ currentTarget }) => {
+      focusFrom(currentTarget.parentElement)
+      onRemove()
+    }}
+  >
     <Icon name="close" />
   </button>
 )
+
+/** An input whose text is the value again whenever that changes. It stays the same input, which keeps the focus. */
+export const useInputOf = (value = "") => {
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (input.current !== null) input.current.value = value
+  }, [value])
+  return input
+}
 
 /** A filter of a list: one of a few values. */
 export const Filter = (props: {
@@ -192,18 +223,20 @@ export const TextFilter = (props: {
   readonly onChange: (value: string | undefined) => void
 }) => {
   const id = useId()
+  const input = useInputOf(props.value)
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const text = String(new FormData(event.currentTarget).get("text")).trim()
     props.onChange(text === "" ? undefined : text)
   }
   return (
-    <form key={props.value} className={props.value === undefined ? "chip text" : "chip text set"} onSubmit={submit}>
+    <form className={props.value === undefined ? "chip text" : "chip text set"} onSubmit={submit}>
       <Icon name="search" />
       <label htmlFor={id} className="hidden">
         {props.label}
       </label>
       <input
+        ref={input}
         id={id}
         name="text"
         type="search"

@@ -1,7 +1,8 @@
 /** A filter of a list by a record, which one searches for; once it is chosen, the address has its id and a chip its name. */
-import { Fragment, useId, useState } from "react"
+import { Fragment, useId, useRef, useState } from "react"
 import { Icon } from "../look/Icon.tsx"
 import { chosenBy, type Found, namedBy, type Source, type Suggestion } from "../pickers/Picker.tsx"
+import { focusFrom } from "./List.tsx"
 
 interface Props {
   readonly label: string
@@ -17,10 +18,15 @@ export const PickFilter = ({ label, onChange, source }: Props) => {
   /** The text with which Enter was pressed; what it names is chosen once it is found. */
   const [entered, setEntered] = useState<string>()
   const [missed, setMissed] = useState<string>()
+  const form = useRef<HTMLFormElement>(null)
   const wanted = text.trim()
   const choose = (chosen: string | undefined) => {
     if (chosen === undefined) return setMissed(wanted)
     setText("")
+    const { current } = form
+    // A chip takes the place of the input.
+    if (current?.contains(document.activeElement))
+      focusFrom(current.nextElementSibling ?? current.previousElementSibling)
     onChange(chosen)
   }
   const found: Found = (matching = [], isAll) => {
@@ -35,6 +41,7 @@ export const PickFilter = ({ label, onChange, source }: Props) => {
   }
   return (
     <form
+      ref={form}
       className="chip text"
       onSubmit={(event) => {
         event.preventDefault()

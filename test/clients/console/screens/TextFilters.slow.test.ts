@@ -1,4 +1,4 @@
-/** Filters by text, which an address sets: they are chips that can be removed, narrow their list, and are on paper. */
+/** Filters by text, which an address sets: they are chips that can be removed, narrow their list, and are on paper; and their focus. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
@@ -26,7 +26,53 @@ const lists = async (person: Person, bob: "visible" | "detached") => {
   await row("Bob").waitFor({ state: bob })
 }
 
+/** Awaits that the control with this label has the focus. */
+const hasFocus = (person: Person, label: string) =>
+  person.page.waitForFunction(`document.activeElement.labels?.[0]?.textContent === ${JSON.stringify(label)}`)
+
 layer(consoleLayer, { timeout: minutes })("A filter by text", (it) => {
+  it.effect(
+    "keeps the focus while it is set and removed, and another filter keeps it or hands it to the next",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* issue({}, { customer_name: "Focus Lens" })
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          const isSet = (label: string, state: "attached" | "detached") =>
+            page.getByRole("button", { name: `Remove the filter ${label}` }).waitFor({ state })
+          const removes = async (label: string) => {
+            await person.click(`Remove the filter ${label}`)
+            await isSet(label, "detached")
+          }
+          await person.opens("/licenses", "Licenses")
+          await person.fill(/^Customer$/, "Lens")
+          await person.press("Enter")
+          await isSet("Customer", "attached")
+          await hasFocus(person, "Customer")
+          await removes("Customer")
+          await hasFocus(person, "Customer")
+          assert.strictEqual(await page.getByLabel(/^Customer$/).inputValue(), "")
+          await person.choose("Status", "Active")
+          await removes("Status")
+          await hasFocus(person, "Status")
+          await person.opens("/activity?request_id=req_1", "Activity")
+          await person.fill(/^From$/, "2026-01-02")
+          await person.press("Enter")
+          await page.waitForURL(/from=2026-01-02/)
+          await hasFocus(person, "From")
+          await removes("Request")
+          await hasFocus(person, "From")
+          await person.fill(/^License$/, "Focus Lens")
+          await person.press("Enter")
+          await isSet("License", "attached")
+          await hasFocus(person, "Customer")
+          await removes("License")
+          await hasFocus(person, "Customer")
+        })
+      }),
+    minutes
+  )
+
   it.effect(
     "that the address sets narrows the list, stands on paper, and is removed by its button",
     ({ skip }) =>
