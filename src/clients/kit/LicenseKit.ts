@@ -106,43 +106,44 @@ export class LicenseKit {
 
   /** Activates this machine with the license key, or again with the stored one. */
   activate(licenseKey?: string): Promise<Outcome<Entitlement>> {
-    return this.#session.enter("activate", "device", licenseKey)
+    return this.#session.alone((session) => session.enter("activate", "device", licenseKey))
   }
 
   /** Starts this machine's one trial of the product under this policy, without a license key. */
   startTrial(policyCode: string): Promise<Outcome<Entitlement>> {
-    return this.#session.startTrial(policyCode)
+    return this.#session.alone((session) => session.startTrial(policyCode))
   }
 
   /** Takes a floating seat, or borrows one, with the license key or the stored one. No activation is needed. */
   checkout(given: string | SeatRequest = {}): Promise<Outcome<FloatingCheckout>> {
     const { licenseKey, until } = typeof given === "string" ? { licenseKey: given } : given
-    return this.#session.enter("checkout", "seat", licenseKey, { until })
+    return this.#session.alone((session) => session.enter("checkout", "seat", licenseKey, { until }))
   }
 
   /** Asks whether the application may go on. It is the heartbeat of an activation. */
   validate(): Promise<Outcome<Entitlement>> {
-    return this.#session.use("validate", {})
+    return this.#session.alone((session) => session.use("validate", {}))
   }
 
   /** Asks the same, and writes nothing at the service. */
   check(): Promise<Outcome<Entitlement>> {
-    return this.#session.use("check", {})
+    return this.#session.alone((session) => session.use("check", {}))
   }
 
   /** Counts use. Unless it is granted nothing is counted; repeat it with the same event_id. */
   consume(consumption: Consumption): Promise<Outcome<Entitlement>> {
-    return this.#session.use("consume", consumption)
+    return this.#session.alone((session) => session.use("consume", consumption))
   }
 
   /** Takes a whole consumption back, in the period in which it was counted. A repetition takes back nothing more. */
   reverse({ event_id, feature_code }: Consumed): Promise<Outcome<Entitlement>> {
-    return this.#session.use("consume", { feature_code, reverses: event_id, event_id: `${event_id}:reversed` })
+    const reversal = { feature_code, reverses: event_id, event_id: `${event_id}:reversed` }
+    return this.#session.alone((session) => session.use("consume", reversal))
   }
 
   /** Gets an offline envelope for this machine, and uses it from now on. */
   issueOffline(): Promise<Outcome<OfflineEntitlement>> {
-    return this.#session.use("offline", {})
+    return this.#session.alone((session) => session.use("offline", {}))
   }
 
   /**
@@ -155,31 +156,33 @@ export class LicenseKit {
 
   /** Goes by an offline envelope that was brought to this machine: the text of the file or the QR code. */
   openOffline(envelope: string, licenseKey?: string): Promise<Outcome<OfflineEntitlement>> {
-    return this.#session.openOffline(envelope, licenseKey)
+    return this.#session.alone((session) => session.openOffline(envelope, licenseKey))
   }
 
   /** Lists the license's devices, the newest first. Needs no activation, and changes nothing. */
   listDevices({ licenseKey, ...page }: DevicePage = {}): Promise<Outcome<OwnDevices>> {
-    return this.#session.askAside(licenseKey, (identity, issuedAt) =>
-      this.#conversation.listDevices(page, identity, issuedAt)
+    return this.#session.alone((session) =>
+      session.askAside(licenseKey, (identity, issuedAt) => this.#conversation.listDevices(page, identity, issuedAt))
     )
   }
 
   /** Deactivates another device of the license, which was lost: its slot becomes free. */
   deactivateDevice(deviceId: string, licenseKey?: string): Promise<Outcome<Deactivation>> {
-    return this.#session.askAside(licenseKey, (identity, issuedAt) =>
-      this.#conversation.deactivateDevice(deviceId, identity, issuedAt)
+    return this.#session.alone((session) =>
+      session.askAside(licenseKey, (identity, issuedAt) =>
+        this.#conversation.deactivateDevice(deviceId, identity, issuedAt)
+      )
     )
   }
 
   /** Gives the activation back. */
   deactivate(): Promise<Outcome<Deactivation>> {
-    return this.#session.giveBack("deactivate", {})
+    return this.#session.alone((session) => session.giveBack("deactivate"))
   }
 
   /** Gives the seat back. */
   checkin(): Promise<Outcome<FloatingLease>> {
-    return this.#session.giveBack("checkin", { lease_token: this.#session.memory.leaseToken })
+    return this.#session.alone((session) => session.giveBack("checkin"))
   }
 
   /** From now on validates at next_check_at and sends the seat's heartbeats, until `stop`. */

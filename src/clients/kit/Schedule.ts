@@ -24,7 +24,6 @@ export class Schedule {
   readonly #keep: () => Promise<void>
   readonly #ticked: () => void
   #isStarted = false
-  #keeping: Promise<void> | undefined
   #cancel: (() => void) | undefined
   #failures = 0
 
@@ -47,13 +46,7 @@ export class Schedule {
   }
 
   async wake(): Promise<void> {
-    const { dueAt, holding } = this.#memory
-    if (this.#keeping === undefined && holding !== undefined && this.#platform.now() >= dueAt) {
-      this.#keeping = this.#keep().finally(() => {
-        this.#keeping = undefined
-      })
-    }
-    await this.#keeping
+    await this.#keep()
     this.#ticked()
     this.#arm()
   }

@@ -15,9 +15,7 @@ export class Session {
   readonly #conversation: Conversation
   readonly memory: Memory
   readonly schedule: Schedule
-  #writing: Promise<void> = Promise.resolve()
-  #asked = 0
-  readonly #settled = { device: 0, seat: 0 }
+  #last: Promise<unknown> = Promise.resolve()
   #told = ""
 
   constructor(options: KitOptions, platform: Platform, conversation: Conversation, memory: Memory) {
@@ -28,7 +26,7 @@ export class Session {
     this.schedule = new Schedule(
       platform,
       memory,
-      () => this.#keep(),
+      () => this.alone(() => this.#keep()),
       () => this.#tell()
     )
     this.#told = this.#words()
@@ -37,6 +35,13 @@ export class Session {
   get verdict(): Verdict {
     const { toleranceHours = 72 } = this.#options
     return verdictOf(this.memory.known, this.#platform.now(), toleranceHours * 3_600_000)
+  }
+
+  /** Requests are sent one after another: no late response is taken for another license's, or for what was given back. */
+  alone<A>(ask: (session: Session) => Promise<A>): Promise<A> {
+    const asked = this.#last.then(() => ask(this))
+    this.#last = asked.catch(() => {})
+    return asked
   }
 
   /** Takes an activation or a seat, with another license key or the stored one. */
@@ -49,34 +54,29 @@ export class Session {
     const { memory } = this
     const identity = this.#identityOf(licenseKey)
     if (identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
-    const number = ++this.#asked
     const answer = await this.#conversation.ask(operation, more, identity, memory.highestIssuedAt)
-    if (identity.licenseKey === memory.identity?.licenseKey) {
-      return this.#settle(operation, number, answer, answer.outcome === "granted" ? holding : undefined)
-    }
-    return this.#enterWith(operation, holding, identity.licenseKey, number, answer)
+    if (identity.licenseKey === memory.identity?.licenseKey) return this.#settle(operation, answer, holding)
+    return this.#enterWith(operation, holding, identity.licenseKey, answer)
   }
 
   async startTrial<Data>(policyCode: string): Promise<Outcome<Data>> {
-    const number = ++this.#asked
     const answer = await this.#conversation.askTrial(policyCode, this.memory.highestIssuedAt)
     const key = answer.outcome === "granted" ? String(answer.content["license_key"]) : ""
-    return this.#enterWith("activate", "device", key, number, answer)
+    return this.#enterWith("activate", "device", key, answer)
   }
 
   /** A request of what is held. What the service has forgotten is taken again, once. */
   async use<Data>(operation: Operation, more: object): Promise<Outcome<Data>> {
     const { holding } = this.memory
     if (holding === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
-    const number = ++this.#asked
     const answer = await this.#ask(operation, more)
     const isLost = answer.outcome === "refused" && ruleOf(answer.refusal.code).again === true
-    if (!isLost) return this.#settle(operation, number, answer)
+    if (!isLost) return this.#settle(operation, answer)
     const regaining = holding === "seat" ? "checkout" : "activate"
     const regained = await this.#ask(regaining, {})
-    const outcome = await this.#settle<Data>(regaining, number, regained)
+    const outcome = await this.#settle<Data>(regaining, regained)
     if (regained.outcome !== "granted" || (operation !== "consume" && operation !== "offline")) return outcome
-    return this.#settle(operation, ++this.#asked, await this.#ask(operation, more))
+    return this.#settle(operation, await this.#ask(operation, more))
   }
 
   async openOffline<Data>(envelope: string, licenseKey?: string): Promise<Outcome<Data>> {
@@ -92,17 +92,21 @@ export class Session {
     return this.#outcomeOf(answer)
   }
 
-  async giveBack<Data>(operation: "deactivate" | "checkin", more: object): Promise<Outcome<Data>> {
+  async giveBack<Data>(operation: "deactivate" | "checkin"): Promise<Outcome<Data>> {
     const { memory } = this
+    const { leaseToken } = memory
     if (memory.identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
-    const answer = await this.#ask(operation, more)
-    const isGone = answer.outcome === "granted" || (answer.outcome === "refused" && isNothingHeld(answer.refusal.code))
-    if (answer.outcome === "granted") memory.see(answer.content["issued_at"])
-    if (isGone) memory.release()
-    else if (answer.outcome === "refused") memory.refuse(answer.text, answer.refusal)
+    const answer = await this.#ask(operation, operation === "checkin" ? { lease_token: leaseToken } : {})
+    if (answer.outcome === "granted") {
+      memory.see(answer.content["issued_at"])
+      return this.#released({ data: answer.content as Data })
+    }
+    if (answer.outcome === "refused") {
+      if (isNothingHeld(answer.refusal.code)) return this.#released({})
+      memory.refuse(answer.text, answer.refusal)
+    }
     await this.#save()
-    const outcome = this.#outcomeOf<Data>(answer)
-    return isGone ? { ...this.verdict, ...("data" in outcome && { data: outcome.data }), granted: true } : outcome
+    return this.#outcomeOf(answer)
   }
 
   /** A request about the license's other devices. Its refusal is not about this one, so it only warns. */
@@ -120,7 +124,8 @@ export class Session {
 
   /** What is due: a heartbeat, or a validation. */
   async #keep(): Promise<void> {
-    const { holding, leaseToken } = this.memory
+    const { dueAt, holding, leaseToken } = this.memory
+    if (holding === undefined || this.#platform.now() < dueAt) return
     if (holding === "device") await this.use("validate", {})
     else if (leaseToken === undefined) await this.enter("checkout", "seat")
     else await this.use("heartbeat", { lease_token: leaseToken })
@@ -137,13 +142,12 @@ export class Session {
     operation: Operation,
     holding: Holding,
     licenseKey: string,
-    number: number,
     answer: Answer
   ): Promise<Outcome<Data>> {
     const { memory } = this
     if (answer.outcome === "granted") {
       memory.enter(licenseKey)
-      return this.#settle(operation, number, answer, holding)
+      return this.#settle(operation, answer, holding)
     }
     if (memory.holding === undefined) memory.missed = reasonOf(answer)
     this.#tell()
@@ -157,13 +161,10 @@ export class Session {
       : this.#conversation.ask(operation, more, identity, highestIssuedAt)
   }
 
-  /** Takes an answer in, unless a later request was answered before. */
-  async #settle<Data>(operation: Operation, number: number, answer: Answer, holding?: Holding): Promise<Outcome<Data>> {
+  /** Takes an answer in. */
+  async #settle<Data>(operation: Operation, answer: Answer, holding?: Holding): Promise<Outcome<Data>> {
     const { memory } = this
-    const of = operation === "checkout" || operation === "heartbeat" ? "seat" : "device"
     this.schedule.settle(operation, answer)
-    if (number < this.#settled[of]) return this.#outcomeOf(answer)
-    this.#settled[of] = number
     if (answer.outcome === "granted") memory.grant(answer.text, answer.content, this.#platform.now(), holding)
     if (answer.outcome === "refused") memory.refuse(answer.text, answer.refusal)
     memory.missed = memory.holding === undefined || answer.outcome === "missed" ? reasonOf(answer) : undefined
@@ -171,21 +172,23 @@ export class Session {
     return this.#outcomeOf(answer)
   }
 
-  async #save(): Promise<void> {
-    this.memory.publishedKeys = this.#conversation.publishedKeys
-    const text = JSON.stringify(this.memory.toStored())
-    this.#writing = this.#writing.then(() => this.#write(text))
-    await this.#writing
-    this.#tell()
+  /** Nothing is held any more. */
+  async #released<Data>(given: { readonly data?: Data }): Promise<Outcome<Data>> {
+    this.memory.release()
+    await this.#save()
+    return { ...this.verdict, ...given, granted: true }
   }
 
-  async #write(text: string): Promise<void> {
+  async #save(): Promise<void> {
+    const { memory } = this
+    memory.publishedKeys = this.#conversation.publishedKeys
     try {
-      await this.#options.store.write(text)
-      this.memory.isStoreFailed = false
+      await this.#options.store.write(JSON.stringify(memory.toStored()))
+      memory.isStoreFailed = false
     } catch {
-      this.memory.isStoreFailed = true
+      memory.isStoreFailed = true
     }
+    this.#tell()
   }
 
   #words(): string {

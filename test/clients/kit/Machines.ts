@@ -22,6 +22,8 @@ class Machine {
   /** How far this machine's clock is from the test's. */
   offsetMillis = 0
   isOnline = true
+  /** Delays a request of this operation. */
+  hold: (operation: string) => Promise<void> = async () => {}
   /** Changes each response before it arrives. */
   alter: (response: Response) => Response | Promise<Response> = (response) => response
   /** The operations that were asked, in order. */
@@ -46,7 +48,9 @@ class Machine {
       platform: {
         now: () => this.now(),
         fetch: async (url, request) => {
-          this.asked.push(url.replace(/.*\/api\/v1\/(license\/)?/, ""))
+          const operation = url.replace(/.*\/api\/v1\/(license\/)?/, "")
+          this.asked.push(operation)
+          await this.hold(operation)
           if (!this.isOnline) throw new TypeError("fetch failed")
           return this.alter(await fetch(url, request))
         },
@@ -83,7 +87,7 @@ class Machine {
 }
 
 /** The end of a turn of the event loop: what was resolved has gone on. */
-const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+export const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 export const said = ({ decision, reason }: Verdict): string => `${decision} ${reason}`
 

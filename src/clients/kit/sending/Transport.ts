@@ -24,10 +24,12 @@ export const exchange = async (
   { authorization, body, timeoutMillis, url }: Message
 ): Promise<Received | Problem> => {
   const abort = new AbortController()
+  // An application's own fetch may ignore the signal, and the next request waits for this one.
+  const aborted = new Promise<never>((_, reject) => abort.signal.addEventListener("abort", reject))
   let status: number | undefined
   const cancel = platform.after(timeoutMillis, () => abort.abort())
   try {
-    const response = await platform.fetch(url, {
+    const asked = platform.fetch(url, {
       method: body === undefined ? "GET" : "POST",
       headers: {
         ...(body === undefined ? undefined : { "content-type": "application/json" }),
@@ -38,8 +40,10 @@ export const exchange = async (
       redirect: "manual",
       signal: abort.signal
     })
+    const response = await Promise.race([asked, aborted])
     status = response.status
-    return { status, text: await textIn(response), retryAfterMillis: retryAfterOf(response) }
+    const text = await Promise.race([textIn(response), aborted])
+    return { status, text, retryAfterMillis: retryAfterOf(response) }
   } catch (error) {
     if (abort.signal.aborted) return { kind: "timeout" }
     return status === undefined ? problemOf(error, url) : { kind: "response", status }
