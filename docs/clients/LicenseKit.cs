@@ -697,8 +697,10 @@ namespace Licensing
         {
             var own = IdentityOf(null);
             if (own == null) return OutcomeOf(NotActivated);
-            var got = await AskAsync(operation, more, own).ConfigureAwait(false);
-            var isNothing = got.Code == "DEVICE_STATE_CONFLICT" || got.Code == "DEVICE_NOT_FOUND" ||
+            // A seat that was lost has no token: nothing is left to give back.
+            var isGone = operation == "floating/checkin" && Holding != "device" && more.Count == 0;
+            var got = isGone ? NotActivated : await AskAsync(operation, more, own).ConfigureAwait(false);
+            var isNothing = isGone || got.Code == "DEVICE_STATE_CONFLICT" || got.Code == "DEVICE_NOT_FOUND" ||
                             got.Code.StartsWith("LEASE_", StringComparison.Ordinal);
             lock (state)
             {

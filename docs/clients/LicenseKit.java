@@ -599,8 +599,10 @@ public final class LicenseKit implements AutoCloseable {
   private Outcome giveBack(String operation, Map<String, Object> more) {
     Identity own = identityOf(null);
     if (own == null) return outcomeOf(NOT_ACTIVATED);
-    Believed got = ask(operation, more, own);
-    boolean isNothing = Set.of("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND").contains(got.code())
+    // A seat that was lost has no token: nothing is left to give back.
+    boolean isGone = operation.equals("floating/checkin") && !"device".equals(holding()) && more.isEmpty();
+    Believed got = isGone ? NOT_ACTIVATED : ask(operation, more, own);
+    boolean isNothing = isGone || Set.of("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND").contains(got.code())
         || got.code().startsWith("LEASE_");
     synchronized (state) {
       if (got.granted()) see(got.answer().text("issued_at"));

@@ -639,9 +639,12 @@ class LicenseKit {
   Outcome give_back(const std::string& operation, const std::string& more) {
     std::optional<Identity> own = identity_of(std::nullopt);
     if (!own) return not_activated();
-    Believed got = ask(operation, more, *own);
+    // A seat that was lost has no token: nothing is left to give back.
+    bool is_gone = operation == "floating/checkin" && holding() != "device" && more.empty();
+    Believed got = is_gone ? Believed{} : ask(operation, more, *own);
     std::string code = got.code();
-    bool is_nothing = code == "DEVICE_STATE_CONFLICT" || code == "DEVICE_NOT_FOUND" || code.rfind("LEASE_", 0) == 0;
+    bool is_nothing = is_gone || code == "DEVICE_STATE_CONFLICT" || code == "DEVICE_NOT_FOUND" ||
+                      code.rfind("LEASE_", 0) == 0;
     Lock lock(state);
     if (got.granted()) see(got.answer->text("issued_at"));
     if (got.granted() || is_nothing) release();

@@ -495,8 +495,11 @@ class LicenseKit:
     def _give_back(self, operation: str, more: dict) -> Outcome:
         if self._identity is None:
             return self._outcome(_Believed(reason="NOT_ACTIVATED"))
-        believed = self._ask(operation, more, self._identity)
-        nothing = believed.code in ("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND") or believed.code.startswith("LEASE_")
+        # A seat that was lost has no token: nothing is left to give back.
+        gone = operation == "floating/checkin" and self._holding != "device" and more["lease_token"] is None
+        believed = _Believed() if gone else self._ask(operation, more, self._identity)
+        code = believed.code
+        nothing = gone or code in ("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND") or code.startswith("LEASE_")
         with self._state:
             if believed.granted:
                 self._see(believed.answer.content.get("issued_at"))

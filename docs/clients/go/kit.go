@@ -633,8 +633,13 @@ func (k *Kit) giveBack(ctx context.Context, operation string, more map[string]an
 	if who == nil {
 		return k.outcomeOf(believed{reason: "NOT_ACTIVATED"})
 	}
-	got := k.ask(ctx, operation, more, *who)
-	isNothing := got.code() == "DEVICE_STATE_CONFLICT" || got.code() == "DEVICE_NOT_FOUND" ||
+	// A seat that was lost has no token: nothing is left to give back.
+	isGone := operation == "floating/checkin" && k.Holding() != "device" && more["lease_token"] == nil
+	var got believed
+	if !isGone {
+		got = k.ask(ctx, operation, more, *who)
+	}
+	isNothing := isGone || got.code() == "DEVICE_STATE_CONFLICT" || got.code() == "DEVICE_NOT_FOUND" ||
 		strings.HasPrefix(got.code(), "LEASE_")
 	k.state.Lock()
 	defer k.state.Unlock()

@@ -57,6 +57,23 @@ const seats: ReadonlyArray<Told> = [
     ]
   },
   {
+    name: "a lost seat that is given back",
+    why: "There is no lease_token to send: nothing is asked, and no seat is taken later.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: 0.5, do: "wake", says: "ask FLOATING_LIMIT_REACHED" },
+        given: [
+          { response: leaseLost, status: 409 },
+          { response: full, status: 409 }
+        ]
+      },
+      { at: 0.6, do: "checkin", says: "ask FLOATING_LIMIT_REACHED", got: "granted ask" },
+      { at: 1, do: "wake", says: "ask FLOATING_LIMIT_REACHED" },
+      { at: 1, do: "checkin", says: "ask FLOATING_LIMIT_REACHED", got: "granted ask" }
+    ]
+  },
+  {
     name: "a use with a seat",
     why: "The entitlement in the answer shows features, but the seat alone decides, and a restart begins with a heartbeat.",
     steps: [

@@ -94,8 +94,10 @@ export class Session {
 
   async giveBack<Data>(operation: "deactivate" | "checkin"): Promise<Outcome<Data>> {
     const { memory } = this
-    const { leaseToken } = memory
+    const { holding, leaseToken } = memory
     if (memory.identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
+    // A seat that was lost has no token: nothing is left to give back.
+    if (operation === "checkin" && holding !== "device" && leaseToken === undefined) return this.#released({})
     const answer = await this.#ask(operation, operation === "checkin" ? { lease_token: leaseToken } : {})
     if (answer.outcome === "granted") {
       memory.see(answer.content["issued_at"])

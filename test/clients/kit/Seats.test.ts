@@ -56,6 +56,25 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
     })
   )
 
+  it.effect("is given back without a request if another has it, and is not taken again", () =>
+    Effect.gen(function* () {
+      const { kit, license, live, machine, machineOf, pass } = yield* licensed(seats(1))
+      yield* done(kit.checkout(license.license_key))
+      yield* pass(2 * hours)
+      const other = yield* done(machineOf("other").open())
+      yield* done(other.checkout(license.license_key))
+      yield* done(kit.wake())
+      const asked = [...machine.asked]
+      assert.isTrue((yield* done(kit.checkin())).granted)
+      assert.isUndefined(kit.holding)
+      assert.isTrue((yield* done(other.checkin())).granted)
+      kit.start()
+      yield* live(kit, 2 * hours)
+      assert.deepStrictEqual(machine.asked, asked)
+      kit.stop()
+    })
+  )
+
   it.effect("warns after a missed heartbeat, and stops at the lease's end", () =>
     Effect.gen(function* () {
       const { kit, license, live, machine } = yield* licensed(seats(1))
