@@ -58,7 +58,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/platform/config/Config.ts",
     example: "const port = process.env.PORT",
     exceptions: {
-      "src/clients/kit/machine/MachineId.ts": "Runs in applications: the variables say whether this is a container."
+      "src/clients/kit/machine/ThisMachine.ts": "Runs in applications: the variables say whether this is a container."
     }
   },
   { name: "Effects, not promises", mention: /^(async|await)$/, where: inEffect, example: "const f = async () => 1" },
@@ -158,7 +158,7 @@ interface Adapter {
 
 /** The files that use platform modules. All others use Effect's services or these files. */
 const adapters: Readonly<Record<string, Adapter>> = {
-  "src/clients/kit/machine/MachineId.ts": {
+  "src/clients/kit/machine/ThisMachine.ts": {
     modules: ["node:child_process", "node:fs/promises", "node:os", "node:process"],
     why: "asks the operating system for the machine's id"
   },

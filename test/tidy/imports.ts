@@ -231,7 +231,7 @@ export const importRules: ReadonlyArray<Rule> = [
     "The application kit imports nothing but its own folder",
     ({ path }, { target }) => path.startsWith("src/clients/kit/") && !target.startsWith("src/clients/kit/"),
     {
-      exceptions: { "src/clients/kit/machine/MachineId.ts": "Asks the operating system; it is an entry of its own." },
+      exceptions: { "src/clients/kit/machine/ThisMachine.ts": "Asks the operating system for the machine's id." },
       example: { "src/clients/kit/judging/Judge.ts": `import type { Code } from "../../../contract/api/ErrorCode.ts"` }
     }
   ),

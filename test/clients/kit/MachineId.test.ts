@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { machineId as browserId } from "../../../src/clients/kit/machine/BrowserMachineId.ts"
 import { type Machine, machineIdOf } from "../../../src/clients/kit/machine/Machine.ts"
 import { machineId } from "../../../src/clients/kit/machine/MachineId.ts"
+import { thisMachine } from "../../../src/clients/kit/machine/ThisMachine.ts"
 import { memoryStore } from "../../../src/clients/kit/sending/Platform.ts"
 
 const product = "editor-pro"
@@ -86,6 +87,14 @@ describe("machineId", () => {
       const named = [yield* idOf(docker({}, "pod-1")), yield* idOf(docker({}, "pod-2"))]
       assert.notStrictEqual(named[0], named[1])
       assert.match(yield* problemOf(docker({})), /neither an id nor a host name/)
+    })
+  )
+
+  it.effect("reads 64 kB of a file that the kernel gives by the page", ({ skip }) =>
+    Effect.gen(function* () {
+      if (process.platform !== "linux") return skip("this system has no /proc")
+      assert.strictEqual((yield* Effect.promise(() => thisMachine.read("/proc/self/smaps")))?.length, 65_536)
+      assert.isUndefined(yield* Effect.promise(() => thisMachine.read("/proc/self/none")))
     })
   )
 
