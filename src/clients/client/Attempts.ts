@@ -65,6 +65,8 @@ export const attempts = Effect.fnUntraced(function* <A, E>(
 const isHealing = (id: OperationId, error: unknown, { received }: CallFacts): boolean => {
   if (received?.status === 429) return true
   if (once.has(id)) return false
+  // The head of a response may have come in time.
+  if (error instanceof TimedOut) return true
   if (isRefusal(error)) return healing.has(error.code)
   return received === undefined || healingStatuses.has(received.status)
 }

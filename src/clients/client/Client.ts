@@ -3,7 +3,7 @@
  * typed errors. It retries what is safe to repeat, keeps the signed bytes, and traces. It imports no server code.
  */
 import { Context, type Duration, Effect, Layer, Option, type Redacted, Schema, Stream } from "effect"
-import { HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
+import { HttpClient, HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
@@ -63,8 +63,9 @@ export class Client extends Context.Service<Client, Operations>()("licensing/cli
   static readonly withIdempotencyKey = (idempotencyKey: string) => withCall({ idempotencyKey })
 
   /**
-   * Makes the one change within only if the record is as it was read: `record` is the result of its get or update operation. The
-   * change fails with CONFLICT if somebody else has changed the record meanwhile, or if the record came without an ETag.
+   * Makes the one update (PATCH) within only if the record is as it was read: `record` is the result of its get or update operation.
+   * The update fails with CONFLICT if somebody else has changed the record meanwhile, or if the record came without an ETag. Any other
+   * change within is a defect, because the service would make it unconditionally.
    */
   static readonly ifUnchanged =
     (record: object) =>
@@ -108,7 +109,7 @@ const withCall =
 type Untyped = (request: object) => Effect.Effect<unknown, HttpClientError.HttpClientError>
 
 const make = Effect.fnUntraced(function* ({ attemptsMax = 4, baseUrl, timeout = "15 seconds", ...own }: ClientOptions) {
-  const derived = yield* HttpApiClient.make(Api, { baseUrl, transformClient: HttpClient.tap(keep) })
+  const derived = yield* HttpApiClient.make(Api, { baseUrl, transformClient })
   const grouped = derived as unknown as { readonly [group: string]: { readonly [endpoint: string]: Untyped } }
   const client = operations.map(({ endpoint, group, id }) => {
     const send = grouped[group]?.[endpoint] as Untyped
@@ -135,6 +136,17 @@ const ofResponse = <E>(cause: E): Effect.Effect<never, E | HttpClientError.HttpC
     const reason = new HttpClientError.DecodeError({ request, response, cause })
     return Effect.fail(new HttpClientError.HttpClientError({ reason }))
   })
+
+const transformClient = (http: HttpClient.HttpClient) =>
+  http.pipe(HttpClient.tapRequest(checkGuard), HttpClient.tap(keep))
+
+/** The service takes If-Match with PATCH. */
+const checkGuard = ({ method }: HttpClientRequest.HttpClientRequest) =>
+  Effect.flatMap(Call, ({ ifMatch }) =>
+    ifMatch === undefined || method === "GET" || method === "PATCH"
+      ? Effect.void
+      : Effect.die(new TypeError("Client.ifUnchanged guards updates (PATCH) only."))
+  )
 
 /** Keeps the response of the call that is going on. */
 const keep = (response: HttpClientResponse.HttpClientResponse) =>

@@ -8,6 +8,7 @@ import { Client, type ClientOptions, type Operations } from "../../../src/client
 type Reply =
   | "lost"
   | "silent"
+  | "stalled"
   | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
 
 const meta = { request_id: "req_1", timestamp: "2030-01-31T12:00:00.000Z" }
@@ -39,6 +40,8 @@ const scripted = Effect.fnUntraced(function* (replies: ReadonlyArray<Reply>, opt
       const reply = replies[sent.length] ?? "lost"
       sent.push(request)
       if (reply === "silent") return Effect.never
+      if (reply === "stalled")
+        return Effect.succeed(HttpClientResponse.fromWeb(request, new Response(new ReadableStream())))
       if (reply === "lost") {
         const reason = new HttpClientError.TransportError({ request, cause: new Error("lost") })
         return Effect.fail(new HttpClientError.HttpClientError({ reason }))
@@ -123,6 +126,17 @@ describe("The typed client", () => {
         operation: "listProducts",
         millis: 2_000
       })
+    })
+  )
+
+  it.effect("repeats after a response that stalls behind its head, unless a repetition could be refused", () =>
+    Effect.gen(function* () {
+      const { sent, within } = yield* scripted(["stalled", page], { timeout: "2 seconds" })
+      assert.strictEqual((yield* within(5, (client) => client.listProducts({})))?._tag, "Success")
+      assert.lengthOf(sent, 2)
+      const once = yield* scripted(["stalled"], { timeout: "2 seconds" })
+      yield* once.within(60, (client) => client.deactivateLicense({ payload: { fingerprint: "m" } }))
+      assert.lengthOf(once.sent, 1)
     })
   )
 

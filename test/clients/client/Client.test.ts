@@ -2,7 +2,7 @@
 import { createPublicKey, verify } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted, Stream, Tracer } from "effect"
+import { Cause, Effect, Exit, Layer, Redacted, Stream, Tracer } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError } from "effect/http"
 import { TestClock } from "effect/testing"
 import { operationNameFiles } from "../../../infra/scripts/operationNames.ts"
@@ -150,6 +150,25 @@ layer(TestServer.layer, { timeout: 60_000 })("The typed client", (it) => {
       const { items } = yield* client.listProducts({ query: { limit: 1 } })
       const listed = yield* Effect.flip(rename("Listed").pipe(Client.ifUnchanged(items[0]!)))
       assert.strictEqual("code" in listed && listed.code, "CONFLICT")
+    })
+  )
+
+  it.effect("makes no change without a condition where one is asked for", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOver()
+      const { id, license_key } = yield* issue()
+      const params = { id }
+      const read = yield* client.getLicense({ params })
+      const payload = { fingerprint: "m" }
+      const suspend = client.suspendLicense({ params })
+      const activate = client.activateLicense({ payload }).pipe(Client.withLicenseKey(Redacted.make(license_key)))
+      for (const change of [suspend, activate] as ReadonlyArray<Effect.Effect<unknown, unknown>>) {
+        const exit = yield* Effect.exit(Client.ifUnchanged(read)(change))
+        assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+      }
+      const now = yield* client.getLicense({ params }).pipe(Client.ifUnchanged(read))
+      assert.strictEqual(now.status, "active")
+      assert.lengthOf((yield* client.listDevices({ params })).items, 0)
     })
   )
 
