@@ -119,12 +119,11 @@ const LicenseFile = (props: {
   const texts = useTexts()
   const text = JSON.stringify(props.envelope)
   const save = () => {
-    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }))
     const link = document.createElement("a")
-    link.href = url
+    // Never revoked: some browsers fetch it long after the click, and it is small.
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }))
     link.download = `license-${(props.name ?? "").replaceAll(/[^\w.-]+/g, "-") || "file"}.json`
     link.click()
-    URL.revokeObjectURL(url)
   }
   return (
     <Card heading={texts.answerStep}>

@@ -19,7 +19,10 @@ export const Camera = ({ onText }: { readonly onText: (text: string) => void }) 
     let isOn = true
     let stop: () => void = () => undefined
     const watch = async (player: HTMLVideoElement) => {
-      const [decode, stream] = await Promise.all([loadDecoder(), navigator.mediaDevices.getUserMedia(camera)])
+      // First, so that no camera stays on if it fails.
+      const decode = await loadDecoder()
+      if (!isOn) return
+      const stream = await navigator.mediaDevices.getUserMedia(camera)
       stop = () => {
         for (const track of stream.getTracks()) track.stop()
       }

@@ -3,7 +3,7 @@ import { Meter } from "../console/look/Meter.tsx"
 import { Devices } from "./Devices.tsx"
 import { useFormats, useTexts } from "./Language.tsx"
 import { NewKey } from "./NewKey.tsx"
-import { BackTo, Card, Heading, Refusal, Waiting } from "./Parts.tsx"
+import { BackTo, Card, Heading, Unread, Waiting } from "./Parts.tsx"
 import { type LicenseDetails, useRead } from "./Session.tsx"
 import { Status } from "./Status.tsx"
 
@@ -11,7 +11,7 @@ export const License = ({ id, isOnly }: { readonly id: string; readonly isOnly: 
   const texts = useTexts()
   const { again, result } = useRead("GET /licenses/:license_id", { license_id: id })
   if (result === undefined) return <Waiting />
-  if ("refused" in result) return <Refusal refused={result.refused} />
+  if ("refused" in result) return <Unread refused={result.refused} onAgain={again} />
   const license = result.answer.data
   return (
     <>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react"
 import { type Answer, ask } from "./Ask.ts"
 import { useTexts } from "./Language.tsx"
-import { Heading, Nothing, Refusal, Waiting } from "./Parts.tsx"
+import { Heading, Nothing, Refusal, Unread, Waiting } from "./Parts.tsx"
 import { useAction, useRead, useSession } from "./Session.tsx"
 import { Status } from "./Status.tsx"
 
@@ -14,7 +14,7 @@ const nextOf = ({ page_info }: Page) => (typeof page_info.next_cursor === "strin
 export const Licenses = () => {
   const texts = useTexts()
   const { leave } = useSession()
-  const { result } = useRead("GET /licenses")
+  const { again, result } = useRead("GET /licenses")
   const [later, setLater] = useState<{ readonly rows: ReadonlyArray<Row>; readonly next: string | undefined }>()
   const more = useAction(() => leave("ended"))
   const answer = result !== undefined && "answer" in result ? result.answer : undefined
@@ -22,8 +22,8 @@ export const Licenses = () => {
   useEffect(() => {
     if (only !== undefined) location.replace(`#${only.id}`)
   }, [only])
-  if (result === undefined || only !== undefined) return <Waiting />
-  if (answer === undefined) return <Refusal refused={"refused" in result ? result.refused : undefined} />
+  if (result !== undefined && "refused" in result) return <Unread refused={result.refused} onAgain={again} />
+  if (answer === undefined || only !== undefined) return <Waiting />
   const next = later === undefined ? nextOf(answer) : later.next
   const rows = [...answer.data, ...(later?.rows ?? [])]
   const readMore = (cursor: string) =>

@@ -33,6 +33,20 @@ export const Refusal = ({ refused }: { readonly refused: Refused | undefined }) 
   )
 }
 
+/** A screen that could not be read. */
+export const Unread = (props: { readonly refused: Refused; readonly onAgain: () => void }) => {
+  const texts = useTexts()
+  return (
+    <>
+      <Heading>{texts.notLoaded}</Heading>
+      <Refusal refused={props.refused} />
+      <button type="button" className="primary" onClick={props.onAgain}>
+        {texts.tryAgain}
+      </button>
+    </>
+  )
+}
+
 /** What was done, once there is something to say. It takes the focus, which may have been on what is gone. */
 export const Done = ({ children }: { readonly children: string }) => {
   const said = useRef<HTMLParagraphElement>(null)

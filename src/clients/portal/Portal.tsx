@@ -1,12 +1,12 @@
 /** The page: its frame, and the screen that the address after # names. */
 import { useEffect, useState, useSyncExternalStore } from "react"
 import { AirGap } from "./AirGap.tsx"
-import { address, ask } from "./Ask.ts"
-import { LanguageChoice, useTexts } from "./Language.tsx"
+import { address, ask, type Refused } from "./Ask.ts"
+import { LanguageChoice, sentenceOf, useTexts } from "./Language.tsx"
 import { License } from "./License.tsx"
 import { Licenses } from "./Licenses.tsx"
-import { Waiting } from "./Parts.tsx"
-import { CurrentSession, type Left, type PageFacts, type Session, type SignedIn } from "./Session.tsx"
+import { Unread, Waiting } from "./Parts.tsx"
+import { CurrentSession, type Left, type PageFacts, type Session, type SignedIn, useAction } from "./Session.tsx"
 import { OpenedLink, SignIn } from "./SignIn.tsx"
 
 const followHash = (changed: () => void) => {
@@ -15,7 +15,13 @@ const followHash = (changed: () => void) => {
 }
 const currentHash = () => location.hash.slice(1)
 
-type State = { readonly page: PageFacts; readonly signedIn?: SignedIn; readonly left?: Left }
+interface State {
+  readonly page: PageFacts
+  readonly signedIn?: SignedIn
+  readonly left?: Left
+  /** Why the page is not known. */
+  readonly refused?: Refused
+}
 
 /** The token of a link, which leaves the address and the history at once. */
 const takeLink = (): string | undefined => {
@@ -63,6 +69,8 @@ export const Portal = () => {
       <main>
         {state === undefined ? (
           <Waiting />
+        ) : state.refused !== undefined ? (
+          <Unread refused={state.refused} onAgain={() => void read().then(setState)} />
         ) : link !== undefined ? (
           <OpenedLink
             key={link}
@@ -84,7 +92,7 @@ export const Portal = () => {
 
 const read = async (): Promise<State> => {
   const facts = await ask("GET /page")
-  if ("refused" in facts) return { page: { has_logo: false, has_mail: false } }
+  if ("refused" in facts) return { page: { has_logo: false, has_mail: false }, refused: facts.refused }
   const { session, ...page } = facts.answer.data
   return { page, ...(session && { signedIn: session }) }
 }
@@ -111,12 +119,31 @@ const Header = (props: { readonly page: PageFacts | undefined; readonly session:
         {page?.title ?? texts.title}
       </p>
       <LanguageChoice />
-      {session !== undefined && (
-        <button type="button" className="quiet" onClick={() => void ask("POST /sign-out").then(() => session.leave())}>
-          {texts.signOut}
-        </button>
-      )}
+      {session !== undefined && <SignOut leave={session.leave} />}
     </header>
+  )
+}
+
+/** Until the service has answered, the session goes on: nobody may believe to have left a shared computer. */
+const SignOut = ({ leave }: Pick<Session, "leave">) => {
+  const texts = useTexts()
+  const { isBusy, refused, run } = useAction(leave)
+  const signOut = () =>
+    void run(async () => {
+      const result = await ask("POST /sign-out")
+      return "refused" in result ? result : { answer: true }
+    }).then((isDone) => isDone && leave())
+  return (
+    <>
+      <button type="button" className="quiet" aria-disabled={isBusy} onClick={signOut}>
+        {texts.signOut}
+      </button>
+      {refused !== undefined && (
+        <p role="alert" className="failed">
+          {texts.stillSignedIn} {sentenceOf(texts, refused)}
+        </p>
+      )}
+    </>
   )
 }
 
