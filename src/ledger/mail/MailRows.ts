@@ -38,6 +38,10 @@ export const eraseMails = (
   DELETE FROM mails WHERE recipient_hash = ANY(${columns.bytea(recipientHashes)})
     OR license_id IN (SELECT resource_id FROM erasure_records WHERE customer_id = ${customerId})`
 
+/** Removes the waiting mails to these addresses that are about no license. */
+export const eraseMailsOfAddresses = (sql: SqlClient.SqlClient, recipientHashes: ReadonlyArray<Uint8Array>) => sql`
+  DELETE FROM mails WHERE license_id IS NULL AND recipient_hash = ANY(${columns.bytea(recipientHashes)})`
+
 /** A mail that this node sends, with the values of its license. */
 export interface ClaimedMail {
   readonly id: string

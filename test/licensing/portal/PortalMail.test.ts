@@ -111,38 +111,46 @@ layer(TestServer.layerWith(byMail))("A new key by mail", (it) => {
 })
 
 layer(TestServer.layerWith(byMail))("The erasure of a customer", (it) => {
-  it.effect("ends the sessions and links of its address, and removes its waiting mails", () =>
+  it.effect("ends the sessions and links of its addresses, and removes its waiting mails", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const [erased, kept] = ["fay@customer.example", "gus@customer.example"] as const
+      const [erased, ofLicense, kept] = ["fay@customer.example", "Fay@work.example", "gus@customer.example"] as const
       const customer = yield* client.customers.create({ payload: { name: "Fay", code: "fay", email: erased } })
       const { license } = yield* issue({ customer_id: customer.id })
-      yield* issue({ customer_email: kept })
+      yield* issue({ customer_id: customer.id, customer_email: ofLicense })
+      const other = yield* issue({ customer_email: kept })
+      // A license of another customer that has the same address as a license of the erased one.
+      const shared = yield* issue({ customer_email: ofLicense })
       const tokenFor = Effect.fnUntraced(function* (address: string, count: number) {
         const { ask } = yield* browse()
         yield* ask("/links", { address })
-        return (yield* poll(linksTo(address), ({ length }) => length === count)).at(-1)!
+        return (yield* poll(linksTo(address.toLowerCase()), ({ length }) => length === count)).at(-1)!
       })
-      const begin = Effect.fnUntraced(function* (token: string) {
+      const begin = Effect.fnUntraced(function* (address: string) {
         const { ask } = yield* browse()
-        yield* ask("/sign-in/link", { token })
-        return ask
+        yield* ask("/sign-in/link", { token: yield* tokenFor(address, 1) })
+        return { address, ask, unused: yield* tokenFor(address, 2) }
       })
-      const [own, others] = [yield* begin(yield* tokenFor(erased, 1)), yield* begin(yield* tokenFor(kept, 1))]
-      assert.strictEqual((yield* own(`/licenses/${license.id}/key`, {})).status, 204)
-      const [unused, unusedByOthers] = [yield* tokenFor(erased, 2), yield* tokenFor(kept, 2)]
+      const [own, ownByLicense, others] = [yield* begin(erased), yield* begin(ofLicense), yield* begin(kept)]
+      assert.strictEqual((yield* own.ask(`/licenses/${license.id}/key`, {})).status, 204)
+      assert.strictEqual((yield* ownByLicense.ask(`/licenses/${shared.license.id}/key`, {})).status, 204)
 
       const erasing = client.customers.erase({ params: { id: customer.id } })
       yield* poll(erasing, ({ status }) => status === "erased")
 
-      assert.strictEqual((yield* own("/licenses")).json.error.code, "TOKEN_INVALID")
-      assert.deepStrictEqual(yield* mailsTo("sign_in_link", erased), [])
+      for (const { address, ask, unused } of [own, ownByLicense]) {
+        assert.strictEqual((yield* ask("/licenses")).json.error.code, "TOKEN_INVALID", address)
+        assert.deepStrictEqual(yield* mailsTo("sign_in_link", address.toLowerCase()), [])
+        const { ask: askAgain } = yield* browse()
+        assert.strictEqual((yield* askAgain("/sign-in/link", { token: unused })).json.error.code, "TOKEN_INVALID")
+      }
       assert.deepStrictEqual(yield* mailsTo("rotated_key", erased), [])
-      const { ask } = yield* browse()
-      assert.strictEqual((yield* ask("/sign-in/link", { token: unused })).json.error.code, "TOKEN_INVALID")
-      assert.strictEqual((yield* others("/licenses")).json.data.length, 1)
+      assert.lengthOf(yield* mailsTo("rotated_key", ofLicense), 1)
+      const listed = (yield* others.ask("/licenses")).json.data.map(({ id }: { id: string }) => id)
+      assert.deepStrictEqual(listed, [other.license.id])
       assert.lengthOf(yield* mailsTo("sign_in_link", kept), 2)
-      assert.strictEqual((yield* ask("/sign-in/link", { token: unusedByOthers })).status, 200)
+      const { ask } = yield* browse()
+      assert.strictEqual((yield* ask("/sign-in/link", { token: others.unused })).status, 200)
     })
   )
 })

@@ -5,7 +5,8 @@ import { Instant } from "../../../contract/api/Timestamp.ts"
 export const CustomerErasure = Schema.Struct({
   customer_id: Schema.String,
   status: Schema.Literals(["erasing", "erased"]).annotate({
-    description: "`erasing`: the service continues in the background. Repeat the request to read the state again."
+    description:
+      "`erasing`: the service continues in the background. Repeat the request without an Idempotency-Key to read the state again."
   }),
   erased_at: Schema.optionalKey(Instant("When the erasure was finished.")),
   failed_attempts: Schema.optionalKey(

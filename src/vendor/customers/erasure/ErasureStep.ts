@@ -10,6 +10,7 @@ import { columns } from "../../../platform/postgres/driver/Parameters.ts"
 export type Phase =
   | "licenses"
   | "transfers"
+  | "unlinked licenses"
   | "mails"
   | "orders"
   | "subscriptions"

@@ -179,11 +179,13 @@ const makeStep = Effect.gen(function* () {
   const end = Effect.fnUntraced(function* (erasure: ErasureRow) {
     const { actor_id, actor_name, actor_type, customer_id, ip_address, request_id, terms } = erasure
     const now = yield* Clock.currentTimeMillis
+    const addresses = sql`
+      SELECT unnest(${columns.text(terms.map((term) => term.toLowerCase()))})
+      UNION SELECT lower(unnest(terms)) FROM erasure_records WHERE customer_id = ${customer_id}`
+    yield* sql`DELETE FROM portal_sessions WHERE address IN (${addresses})`
+    yield* sql`DELETE FROM portal_links WHERE address IN (${addresses})`
     yield* sql`DELETE FROM erasure_records WHERE customer_id = ${customer_id}`
     yield* sql`DELETE FROM erasures WHERE customer_id = ${customer_id}`
-    const addresses = columns.text(terms.map((term) => term.toLowerCase()))
-    yield* sql`DELETE FROM portal_sessions WHERE address = ANY(${addresses})`
-    yield* sql`DELETE FROM portal_links WHERE address = ANY(${addresses})`
     yield* sql`
       UPDATE customers SET erasing = FALSE, erased_at = ${instant(now)}, updated_at = ${instant(now)} WHERE id = ${customer_id}`
     yield* events.appendRows([

@@ -58,6 +58,21 @@ const linkedRows = (
     ORDER BY created_at DESC, id DESC LIMIT ${licensesMax}`)
 }
 
+/** Licenses without a customer that have an address of the customer. The index of the search finds them. */
+const unlinkedAfter = (sql: SqlClient.SqlClient, { terms }: ErasureRow, after: string) =>
+  Effect.map(
+    sql<{ readonly id: string }>`
+      SELECT DISTINCT id FROM unnest(${columns.text(terms.map((term) => term.toLowerCase()))}) AS given (address)
+      CROSS JOIN LATERAL (
+        SELECT l.id FROM licenses l
+        WHERE search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(given.address)
+          AND lower(l.customer_email) = given.address AND l.customer_id IS NULL AND l.id > ${after}
+        OFFSET 0
+      ) AS named
+      WHERE given.address LIKE '%@%' ORDER BY id LIMIT ${licensesMax}`,
+    (rows) => rows.map(({ id }) => id)
+  )
+
 /** Locks licenses in the order of their ids, as the Journal does. */
 const lockedLicenses = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql<LicenseRow>`
   SELECT l.id, l.customer_id, l.status, l.customer_name, l.customer_email, l.metadata, c.name AS owner_name,
@@ -80,7 +95,8 @@ const noFormer: Former = { terms: [], keepsCopies: false }
 const erasedLicense = (row: LicenseRow, erasure: ErasureRow, former: Former): ErasedLicense => {
   const { customer_email, customer_name, owner_email, owner_name, ...license } = row
   const isOwned = license.customer_id === erasure.customer_id
-  const hasCopies = isOwned || former.keepsCopies
+  const isUnlinked = license.customer_id === null && erasure.terms.some((term) => sameText(term, customer_email))
+  const hasCopies = isOwned || former.keepsCopies || isUnlinked
   const terms = [...former.terms, ...(hasCopies ? textsOf([customer_name, customer_email]) : [])]
   const matches = matcherOf([...erasure.terms, ...terms])
   const kept = (copy: string | null, owned: string | null) =>
@@ -192,7 +208,16 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
     const { found, last, transferred } = yield* transfersAfter(sql, customer_id, positionOf<number>(erasure) ?? 0)
     const ids = [...new Set(transferred.map(({ id }) => id))]
     if (ids.length > 0) yield* eraseLicenses(erasure, ids, formersOf(sql, customer_id, transferred))
-    return found < transfersMax ? beginOf("mails") : placeAt("transfers", last)
+    return found < transfersMax ? beginOf("unlinked licenses") : placeAt("transfers", last)
+  })
+
+  /** Retention may have removed the transfer that cleared the link. */
+  const unlinkedLicenses: Step = Effect.fnUntraced(function* (erasure) {
+    const ids = yield* unlinkedAfter(sql, erasure, positionOf<string>(erasure) ?? "")
+    const last = ids.at(-1)
+    if (last === undefined) return beginOf("mails")
+    yield* eraseLicenses(erasure, ids, Effect.succeed(new Map()))
+    return placeAt("unlinked licenses", last)
   })
 
   const commerce =
@@ -216,6 +241,7 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
   return {
     licenses,
     transfers,
+    "unlinked licenses": unlinkedLicenses,
     orders: commerce("orders", "subscriptions"),
     subscriptions: commerce("subscriptions", "customer events")
   }

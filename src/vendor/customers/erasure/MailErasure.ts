@@ -2,19 +2,26 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { recipientHashes } from "../../../ledger/mail/Mail.ts"
-import { eraseMails } from "../../../ledger/mail/MailRows.ts"
+import { eraseMails, eraseMailsOfAddresses } from "../../../ledger/mail/MailRows.ts"
 import type { MasterKey } from "../../../platform/signing/MasterKey.ts"
-import { beginOf, type Step } from "./ErasureStep.ts"
+import { beginOf, type ErasedRecord, placeAt, positionOf, type Step } from "./ErasureStep.ts"
 
-/** One statement: at most a day's mails wait, and few of a customer. */
-export const makeMailStep =
-  (sql: SqlClient.SqlClient, masterKey: MasterKey["Service"]): Step =>
-  ({ customer_id, terms }) =>
-    Effect.as(
-      eraseMails(
-        sql,
-        customer_id,
-        terms.flatMap((term) => recipientHashes(masterKey, term))
-      ),
-      beginOf("orders")
-    )
+/** Hashing this many addresses takes about ten milliseconds. */
+const recordsMax = 1_000
+
+export const makeMailStep = (sql: SqlClient.SqlClient, masterKey: MasterKey["Service"]): Step => {
+  const hashesOf = (terms: ReadonlyArray<string>) => terms.flatMap((term) => recipientHashes(masterKey, term))
+
+  return Effect.fnUntraced(function* (erasure) {
+    const { customer_id, terms } = erasure
+    const records = yield* sql<ErasedRecord>`
+      SELECT resource_id AS id, terms FROM erasure_records
+      WHERE customer_id = ${customer_id} AND resource_id > ${positionOf<string>(erasure) ?? ""}
+      ORDER BY resource_id LIMIT ${recordsMax}`
+    // Other customers may have an address that only a license had, so mails about their licenses stay.
+    yield* eraseMailsOfAddresses(sql, hashesOf([...new Set(records.flatMap((record) => record.terms))]))
+    if (records.length === recordsMax) return placeAt("mails", records.at(-1)!.id)
+    yield* eraseMails(sql, customer_id, hashesOf(terms))
+    return beginOf("orders")
+  })
+}

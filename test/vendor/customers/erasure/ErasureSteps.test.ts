@@ -6,7 +6,13 @@ import { EventLog } from "../../../../src/ledger/events/EventLog.ts"
 import { isConcurrentChange } from "../../../../src/platform/postgres/queries/Sql.ts"
 import { Erasures } from "../../../../src/vendor/customers/erasure/Erasures.ts"
 import { holdLock } from "../../../support/database/Database.ts"
-import { assertGone, type ErasureBody, layerErasures, withCustomer } from "../../../support/database/Erasures.ts"
+import {
+  assertGone,
+  type ErasureBody,
+  layerErasures,
+  person,
+  withCustomer
+} from "../../../support/database/Erasures.ts"
 import { assertAnswered, assertRefused } from "../../../support/http/Http.ts"
 import { codeOf, freshKey, issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
@@ -155,6 +161,30 @@ layer(layerErasures)("The erasure of a customer, beside other requests,", (it) =
       const [revisions] =
         yield* sql`SELECT count(*) AS count FROM licenses WHERE product_id = ${product_id} AND revision = 1`
       assert.deepStrictEqual(revisions, { count: 0 })
+    })
+  )
+
+  it.effect("finds licenses without a customer by their address, also if their transfer is no longer recorded", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const { alias, email, erase, id, name } = yield* withCustomer
+      const other = person()
+      const copies = { customer_name: alias, customer_email: email.replace("z", "Z"), metadata: { contact: name } }
+      const cleared = yield* issue({}, { customer_id: id, ...copies })
+      const kept = yield* issue({}, { customer_name: other.name, customer_email: `x-${email}` })
+      yield* client.licenses.transfer({ params: { id: cleared.id }, payload: { customer_id: "" } })
+      // As retention removes its partition.
+      yield* sql`DELETE FROM event_log WHERE resource_id = ${cleared.id} AND event_type = 'license.transferred'`
+      yield* erase
+      yield* assertGone([alias, name])
+      const license = yield* client.licenses.get({ params: { id: cleared.id } })
+      assert.deepStrictEqual(
+        [license.customer_name, license.customer_email, license.metadata],
+        [undefined, undefined, { contact: null }]
+      )
+      const similar = yield* client.licenses.get({ params: { id: kept.id } })
+      assert.deepStrictEqual([similar.customer_name, similar.customer_email], [other.name, `x-${email}`])
     })
   )
 
