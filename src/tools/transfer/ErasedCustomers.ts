@@ -1,11 +1,11 @@
 /**
  * An import brings nothing of an erased customer back: its licenses come without a name and an address, and without what contains
- * them; its orders and subscriptions without metadata, because the customer's name is no longer stored.
+ * them; its orders, subscriptions and unnamed licenses without metadata, because the customer's name is no longer stored.
  */
 import { Context, Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
-import { matcherOf, withoutText } from "../../vendor/customers/erasure/ErasedText.ts"
+import { type Matches, matcherOf, withoutText } from "../../vendor/customers/erasure/ErasedText.ts"
 import type { Fault, Row } from "./Lines.ts"
 import { countTypes, type Entry, type LargeParts, type Unit } from "./Units.ts"
 
@@ -71,11 +71,19 @@ const cleanedUnit = (unit: Unit): Unit => {
   if (root.table.type !== "license")
     return isEmpty(row) ? unit : { ...unit, root: { ...root, row: { ...row, metadata: {} } } }
   const { customer_email, customer_name, ...rest } = row
-  const matches = matcherOf([customer_email, customer_name].filter((text) => typeof text === "string"))
+  const isNamed = typeof customer_name === "string" && customer_name.trim() !== ""
+  const copies = [customer_email, customer_name].filter((text) => typeof text === "string")
+  const matches: Matches = isNamed ? matcherOf(copies) : () => true
   const metadata = withoutText((row["metadata"] ?? {}) as never, matches)
-  const isKept = ({ row: { enum_value, string_value } }: Entry) => !matches(String(string_value ?? enum_value ?? ""))
+  const isKept = ({ row: { enum_value, string_value } }: Entry) => {
+    const text = string_value ?? enum_value
+    return typeof text !== "string" || !matches(text)
+  }
   const kept = parts.filter(isKept)
-  const isSame = JSON.stringify(metadata) === JSON.stringify(row["metadata"] ?? {}) && kept.length === parts.length
+  const isSame =
+    JSON.stringify(metadata) === JSON.stringify(row["metadata"] ?? {}) &&
+    kept.length === parts.length &&
+    unit.large?.counts.has("license_custom_field_value") !== true
   return isSame && customer_email === undefined && customer_name === undefined
     ? unit
     : {

@@ -31,22 +31,23 @@ layer(layerImporting)("The parts of a large record of an erased customer", (it) 
       yield* write([policy("pol_1", "prod_1"), customer("cust_1")].map(unitOf))
       yield* sql`UPDATE customers SET erased_at = now()`
 
-      const value = (definition_id: string, string_value: string): Entry =>
-        entryOf({ type: "license_custom_field_value", license_id: "lic_1", definition_id, string_value, ...times })
-      const devices = [0, 1, 2].map((index) => entryOf(device("lic_1", index)))
-      const values = [value("cfd_1", "desk of Zdenka Quist"), value("cfd_2", "red")]
-      const links = { product_id: "prod_1", policy_id: "pol_1", customer_id: "cust_1", customer_name: "Zdenka Quist" }
-      const large: Unit = {
-        ...unitOf(license("lic_1", links)),
-        large: {
-          counts: new Map([
-            ["device", 3],
-            ["license_custom_field_value", 2]
-          ]),
-          inPieces: (use) => Effect.forEach([devices, values.slice(0, 1), values.slice(1)], use, { discard: true })
+      const large = (id: string, name: { readonly customer_name?: string }): Unit => {
+        const value = (definition_id: string, string_value: string): Entry =>
+          entryOf({ type: "license_custom_field_value", license_id: id, definition_id, string_value, ...times })
+        const devices = [0, 1, 2].map((index) => entryOf(device(id, index)))
+        const values = [value("cfd_1", "desk of Zdenka Quist"), value("cfd_2", "red")]
+        return {
+          ...unitOf(license(id, { product_id: "prod_1", policy_id: "pol_1", customer_id: "cust_1", ...name })),
+          large: {
+            counts: new Map([
+              ["device", 3],
+              ["license_custom_field_value", 2]
+            ]),
+            inPieces: (use) => Effect.forEach([devices, values.slice(0, 1), values.slice(1)], use, { discard: true })
+          }
         }
       }
-      const { erased, written } = yield* write([large])
+      const { erased, written } = yield* write([large("lic_1", { customer_name: "Zdenka Quist" })])
       assert.strictEqual(erased.length, 1)
       assert.deepStrictEqual(Object.fromEntries(written), { license: 1, device: 3, license_custom_field_value: 1 })
       assert.deepStrictEqual(
@@ -59,6 +60,10 @@ layer(layerImporting)("The parts of a large record of an erased customer", (it) 
           FROM event_log WHERE resource_id = 'lic_1'`,
         [{ devices: 3, values: 1 }]
       )
+      // Without a name, each text may contain the erased one.
+      const unnamed = yield* write([large("lic_2", {})])
+      assert.strictEqual(unnamed.erased.length, 1)
+      assert.deepStrictEqual(Object.fromEntries(unnamed.written), { license: 1, device: 3 })
     })
   )
 })
