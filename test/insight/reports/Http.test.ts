@@ -132,6 +132,28 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
     })
   )
 
+  it.effect("show a customer, an order and a subscription as these are read elsewhere", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const { customer, product, subscription } = yield* makeMetered
+      yield* sql`UPDATE customers SET erased_at = now() WHERE id = ${customer.id}`
+      const summary = yield* client.reports.customerSummary({ query: { customer_id: customer.id } })
+      assert.isDefined(summary.customer.erased_at)
+      assert.deepStrictEqual(summary.customer, yield* client.customers.get({ params: { id: customer.id } }))
+      const observed_at = Date.UTC(2026, 0, 1)
+      const params = { id: subscription.id }
+      const observed = yield* client.commerce.updateSubscription({ params, payload: { observed_at } })
+      assert.strictEqual(observed.observed_at, observed_at)
+      const order = yield* client.commerce.createOrder({
+        params: { id: product.id },
+        payload: { external_system: "shop", external_id: "1", status: "paid", subscription_id: subscription.id }
+      })
+      const settled = yield* client.reports.settlement({ query: { order_id: order.id } })
+      assert.deepStrictEqual([settled.order, settled.subscription], [order, observed])
+    })
+  )
+
   it.effect("summarize a customer by the clock", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer

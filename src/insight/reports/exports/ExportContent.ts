@@ -9,6 +9,7 @@ import { canonicalize, type Json } from "../../../contract/api/CanonicalJson.ts"
 import { type Cell, csvLine } from "../../../contract/api/Csv.ts"
 import { formatTimestamp } from "../../../contract/api/Timestamp.ts"
 import { Event } from "../../../ledger/events/Event.ts"
+import { readErasureMark } from "../../../platform/postgres/queries/ErasureMark.ts"
 import { decodeFilters, type OfToken, type ReportKind } from "../model/Filter.ts"
 import * as Report from "../model/Report.ts"
 import { tooManyRows } from "../model/RequestChecks.ts"
@@ -47,6 +48,10 @@ export const ofToken = ({ product_ids }: Pick<ExportRequest, "product_ids">): Of
 /** Stored filters were checked when they were accepted. */
 const decodeStored = <K extends ReportKind>(kind: K, filters: ExportRequest["filters"]) =>
   Effect.orDie(decodeFilters(kind, filters))
+
+/** The erasures that the figures include. Undefined if they name no customer. */
+export const erasureMarkOf = (sql: SqlClient.SqlClient, { report_kind }: Pick<ExportRequest, "report_kind">) =>
+  report_kind === "usage-summary" || report_kind === "usage-ledger" ? Effect.undefined : readErasureMark(sql)
 
 /** An export of another report than the ledger. Refuses more rows than `rowsMax`. */
 export const wholePiece = Effect.fnUntraced(function* (

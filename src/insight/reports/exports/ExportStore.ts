@@ -222,6 +222,10 @@ const snapshotChunks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ro
   )
 })
 
+/** Does not count the attempt. The next one begins when the lease ends. */
+export const releaseAttempt = (sql: SqlClient.SqlClient, { attempts, id }: ExportRow) => sql`
+  UPDATE report_exports SET attempts = attempts - 1 WHERE id = ${id} AND attempts = ${attempts}`
+
 export const failExport = (sql: SqlClient.SqlClient, { attempts, id }: ExportRow, failure: string, now: number) => sql`
   UPDATE report_exports SET status = 'failed', failure = ${failure}, leased_until = NULL, updated_at = ${instant(now)}
   WHERE id = ${id} AND attempts = ${attempts}`

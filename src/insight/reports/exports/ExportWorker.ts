@@ -7,13 +7,22 @@ import { SqlClient } from "effect/sql"
 import { Settings } from "../../../platform/config/Config.ts"
 import { instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { mayPause } from "../../../platform/postgres/driver/Transactions.ts"
-import { isErasureMark, readErasureMark } from "../../../platform/postgres/queries/ErasureMark.ts"
+import { isErasureMark } from "../../../platform/postgres/queries/ErasureMark.ts"
 import { transaction } from "../../../platform/postgres/queries/Sql.ts"
 import { sendHeartbeat } from "../../../platform/workers/PassHeartbeat.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
+import type { ReportRefusal } from "../model/RequestChecks.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
-import { wholePiece } from "./ExportContent.ts"
-import { claimExport, completeExport, type ExportRow, failExport, requestSequence, writePiece } from "./ExportStore.ts"
+import { erasureMarkOf, wholePiece } from "./ExportContent.ts"
+import {
+  claimExport,
+  completeExport,
+  type ExportRow,
+  failExport,
+  releaseAttempt,
+  requestSequence,
+  writePiece
+} from "./ExportStore.ts"
 import { type LedgerPosition, ledgerStart, makeLedgerPieces, positionAfter } from "./LedgerPieces.ts"
 import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
 
@@ -48,7 +57,7 @@ export class ExportWorker extends Context.Service<
 
       const ledgerOf = (row: ExportRow) =>
         Effect.map(
-          Effect.flatMap(requestSequence(sql, row.id), (since) => makeLedgerPieces(row, since)),
+          Effect.flatMap(Effect.orDie(requestSequence(sql, row.id)), (since) => makeLedgerPieces(row, since)),
           (pieceFrom) => (position: LedgerPosition) => reports.snapshot(pieceFrom(reports.sql, position, pieceRows))
         )
 
@@ -60,7 +69,7 @@ export class ExportWorker extends Context.Service<
         const asOfNow = { ...row, generated_at: yield* Clock.currentTimeMillis }
         const { mark, piece } = yield* reports.snapshot(
           Effect.all({
-            mark: readErasureMark(reports.sql),
+            mark: erasureMarkOf(reports.sql, row),
             piece: wholePiece(reports.sql, asOfNow, wholeRowsMax)
           })
         )
@@ -70,8 +79,9 @@ export class ExportWorker extends Context.Service<
       /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
       const store = (row: ExportRow, piece: StoredPiece, mark?: number) =>
         Effect.gen(function* () {
-          // Figures read before an erasure are read again after the lease has expired.
-          if (mark !== undefined && !(yield* isErasureMark(sql, mark))) return undefined
+          // Figures read before an erasure are read again after the lease has expired. A replica may lag for several leases.
+          if (mark !== undefined && !(yield* isErasureMark(sql, mark)))
+            return yield* Effect.as(releaseAttempt(sql, row), undefined)
           // The last transaction may compute digests and print a PDF: it locks only its export.
           if (piece.last) yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
           const at = yield* times
@@ -82,11 +92,15 @@ export class ExportWorker extends Context.Service<
           return piece.last ? undefined : written
         }).pipe(inTransaction)
 
-      // A retry would be refused again.
-      const failWith = (row: ExportRow) => (refusal: { readonly message: string }) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) =>
-          Effect.as(failExport(sql, row, refusal.message, now), undefined)
-        )
+      /** A retry would be refused again, except after the lease if the record is not there yet. */
+      const failWith =
+        (row: ExportRow) =>
+        ({ code, message }: ReportRefusal) =>
+          code === "NOT_READY"
+            ? Effect.undefined
+            : Effect.flatMap(Clock.currentTimeMillis, (now) =>
+                Effect.as(Effect.orDie(failExport(sql, row, message, now)), undefined)
+              )
 
       const next = (row: ExportRow) =>
         pieceOf(row).pipe(

@@ -11,15 +11,15 @@ import { Identifiers } from "../../../contract/api/Identifier.ts"
 import type { ListRequest, Page } from "../../../contract/api/Paging.ts"
 import { EventLog } from "../../../ledger/events/EventLog.ts"
 import { mayPause } from "../../../platform/postgres/driver/Transactions.ts"
-import { isErasureMark, readErasureMark } from "../../../platform/postgres/queries/ErasureMark.ts"
+import { isErasureMark } from "../../../platform/postgres/queries/ErasureMark.ts"
 import { transaction } from "../../../platform/postgres/queries/Sql.ts"
 import { Workers } from "../../../platform/workers/Workers.ts"
 import { decodeFilters, type Scope, unsupportedFilter } from "../model/Filter.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
-import { checkScope, isTooManyRows } from "../model/RequestChecks.ts"
+import { checkScope, isTooManyRows, type ReportRefusal } from "../model/RequestChecks.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import type { ExportFilter, ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
-import { type ExportRequest, ofToken, wholePiece } from "./ExportContent.ts"
+import { type ExportRequest, erasureMarkOf, ofToken, wholePiece } from "./ExportContent.ts"
 import {
   chunkSizes,
   completeExport,
@@ -52,7 +52,7 @@ export interface ExportFile extends StoredExport {
   bytes(from: number, to: number): Stream.Stream<Uint8Array, SqlError.SqlError>
 }
 
-type ExportRefusal = Refusal<"VALIDATION_ERROR"> | Refusal<"NOT_FOUND">
+type ExportRefusal = Refusal<"VALIDATION_ERROR" | "NOT_FOUND" | "NOT_READY">
 
 export class Exports extends Context.Service<
   Exports,
@@ -84,7 +84,7 @@ export class Exports extends Context.Service<
       const smallContent = (request: ExportRequest, rowsMax: number) =>
         reports.snapshot(
           Effect.all({
-            mark: readErasureMark(reports.sql),
+            mark: erasureMarkOf(reports.sql, request),
             piece:
               request.report_kind === "usage-ledger"
                 ? smallLedger(request, rowsMax)
@@ -96,10 +96,10 @@ export class Exports extends Context.Service<
           })
         )
 
-      const store = Effect.fnUntraced(function* (row: ExportRow, given: StoredPiece | undefined, mark: number) {
+      const store = Effect.fnUntraced(function* (row: ExportRow, given: StoredPiece | undefined, mark?: number) {
         // The transaction prints the PDF: it locks only its export until it appends its event.
         yield* sql`SELECT ${mayPause(sql)}`
-        const piece = (yield* isErasureMark(sql, mark)) ? given : undefined
+        const piece = mark === undefined || (yield* isErasureMark(sql, mark)) ? given : undefined
         yield* insertExport(sql, row)
         if (piece !== undefined) {
           const times = { now: row.created_at, until: row.created_at }
@@ -218,7 +218,11 @@ const filterError = ({ issue }: Schema.SchemaError, filters: unknown) => {
   return refuse("VALIDATION_ERROR", message, details[0]?.path ?? "filters", { details })
 }
 
-const asFilterError = <A, R>(self: Effect.Effect<A, Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">, R>) =>
-  Effect.catch(self, ({ code, detail, message }) =>
-    Effect.fail(code === "NOT_FOUND" ? refuse("NOT_FOUND", message, `filters.${detail}`) : invalid(message, detail))
-  )
+const asFilterError = <A, R>(self: Effect.Effect<A, ReportRefusal, R>) =>
+  Effect.catch(self, (refusal): Effect.Effect<never, ExportRefusal> => {
+    const { code, detail, message } = refusal
+    if (code === "NOT_READY") return Effect.fail(refusal)
+    return Effect.fail(
+      code === "NOT_FOUND" ? refuse("NOT_FOUND", message, `filters.${detail}`) : invalid(message, detail)
+    )
+  })

@@ -8,7 +8,7 @@ import { ledgerRemovedAt } from "../../../ledger/partitions/Removed.ts"
 import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
 import type { Period, Scope } from "./Filter.ts"
 
-export type ReportRefusal = Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">
+export type ReportRefusal = Refusal<"INVALID_QUERY" | "NOT_FOUND" | "NOT_READY">
 
 const tables = {
   product_id: "products",
@@ -31,6 +31,14 @@ export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient,
     }
   }
 })
+
+/** The primary database has the record: see `checkScope`. */
+export const notReceived = refuse(
+  "NOT_READY",
+  "The reports' replica has not received this record yet: try again in a moment.",
+  undefined,
+  { isTemporary: true }
+)
 
 /** The period shown in a report. Without `to` it ends now. */
 export const periodOf = ({ from, to }: Period, now: number) => {

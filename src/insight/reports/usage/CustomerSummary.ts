@@ -10,7 +10,7 @@ import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
 import { Customer } from "../../../vendor/customers/Customer.ts"
 import type { CustomerSummaryFilter } from "../model/Filter.ts"
 import type { CustomerSummary } from "../model/Report.ts"
-import { ledgerPeriodOf } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf, notReceived } from "../model/RequestChecks.ts"
 import { usageSummary } from "./UsageSummary.ts"
 import { customerValidations } from "./ValidationCounts.ts"
 
@@ -29,7 +29,8 @@ export const customerSummary = Effect.fnUntraced(function* (
   const { customer_id } = filter
   const period = yield* ledgerPeriodOf(sql, filter, now)
   const [customer] = yield* decodeCustomers(sql`
-    SELECT id, name, code, metadata, created_at, updated_at, email FROM customers WHERE id = ${customer_id}`)
+    SELECT id, name, code, metadata, created_at, updated_at, email, erased_at FROM customers WHERE id = ${customer_id}`)
+  if (customer === undefined) return yield* notReceived
   const licenses = yield* licenseStatusCounts(sql, filter, now)
   const [inUse] = yield* currentUse(sql, filter, now)
   const orders = yield* statusCounts(sql, "orders", filter)
@@ -42,7 +43,7 @@ export const customerSummary = Effect.fnUntraced(function* (
   )
   const summary: CustomerSummary = {
     period,
-    customer: customer!,
+    customer,
     licenses: totalsOf(licenses),
     active_devices: inUse?.devices ?? 0,
     live_leases: inUse?.leases ?? 0,

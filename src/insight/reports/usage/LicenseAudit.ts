@@ -14,7 +14,7 @@ import { accessEndsAt } from "../../../licensing/rules/Lifecycle.ts"
 import { decodeRows, within } from "../../../platform/postgres/queries/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
-import { ledgerPeriodOf } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf, notReceived } from "../model/RequestChecks.ts"
 import { balanceOf, balanceRows } from "./LedgerRows.ts"
 import { licenseValidations } from "./ValidationCounts.ts"
 
@@ -32,18 +32,19 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
     SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)},
       ${lapsedCount(sql, now)} AS lapsed, ${expiredFeatureCount(sql, now)} AS expired_features
     FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
+  if (row === undefined) return yield* notReceived
   const features = yield* sql<AssignmentRow>`
     SELECT ${sql.literal(assignmentColumns)}
     FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
-  const license = licenseOf(row!)
-  const policy = policyOf(row!)
-  const active_device_count = license.active_device_count - row!.lapsed
+  const license = licenseOf(row)
+  const policy = policyOf(row)
+  const active_device_count = license.active_device_count - row.lapsed
   const balances = yield* balanceRows(sql, request, Number.MAX_SAFE_INTEGER - 1)
   const events = yield* eventRows(sql, request)
   const pageEvents = events.slice(0, limit)
   const audit: LicenseAudit = {
     period,
-    license: presentLicense({ ...license, active_device_count }, policy, row!.expired_features, now),
+    license: presentLicense({ ...license, active_device_count }, policy, row.expired_features, now),
     features: features.map((assignment) =>
       presentAt(license_id, assignmentOf(assignment), accessEndsAt(license, policy), license.status, now)
     ),

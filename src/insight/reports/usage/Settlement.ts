@@ -10,7 +10,7 @@ import { Order } from "../../../vendor/commerce/Order.ts"
 import { Subscription } from "../../../vendor/commerce/Subscription.ts"
 import type { Period, SettlementFilter } from "../model/Filter.ts"
 import type { SubscriptionSettlement } from "../model/Report.ts"
-import { ledgerPeriodOf, tooManyRows } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf, notReceived, tooManyRows } from "../model/RequestChecks.ts"
 import { balanceOf, balanceRows, ledgerCondition, ledgerTables, Sums, sums, totalOf, usageOf } from "./LedgerRows.ts"
 
 const decodeOrders = decodeRows(Order)
@@ -60,6 +60,7 @@ const settledRecords = Effect.fnUntraced(function* (
     )
   }
   const [order] = order_id === undefined ? [] : yield* orderRow(sql, order_id)
+  if (order_id !== undefined && order === undefined) return yield* notReceived
   const linked = order?.subscription_id
   if (order_id !== undefined && subscription_id !== undefined && linked !== subscription_id) {
     return yield* refuse(
@@ -70,6 +71,7 @@ const settledRecords = Effect.fnUntraced(function* (
   }
   const subscriptionId = subscription_id ?? linked
   const [subscription] = subscriptionId === undefined ? [] : yield* subscriptionRow(sql, subscriptionId)
+  if (subscriptionId !== undefined && subscription === undefined) return yield* notReceived
   return { order, subscription }
 })
 
@@ -98,5 +100,5 @@ const orderRow = (sql: SqlClient.SqlClient, id: string) =>
 const subscriptionRow = (sql: SqlClient.SqlClient, id: string) =>
   decodeSubscriptions(sql`
   SELECT id, product_id, external_system, external_id, status, current_period_start, current_period_end,
-    cancel_at_period_end, metadata, created_at, updated_at, customer_id, canceled_at
+    cancel_at_period_end, metadata, created_at, updated_at, customer_id, canceled_at, observed_at
   FROM subscriptions WHERE id = ${id}`)

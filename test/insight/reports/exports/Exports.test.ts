@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize } from "../../../../src/contract/api/CanonicalJson.ts"
 import { sha256Hex } from "../../../../src/platform/signing/Digest.ts"
@@ -243,6 +243,25 @@ layer(TestServer.layer)("A large export", (it) => {
         headers: { range: "bytes=262100-262200" }
       })
       assert.strictEqual(middle.text, figures.text.slice(262_100, 262_201))
+    })
+  )
+
+  it.effect("is continued after a statement of the database has failed", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const metered = yield* makeMetered
+      yield* writeLedger(metered, 2_500)
+      const filters = { license_id: metered.license.id }
+      const { id } = yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", filters } })
+      const worker = yield* makeWorker
+      yield* sql`ALTER VIEW events RENAME TO events_away`
+      const failed = yield* Effect.exit(at(0)(worker.pass))
+      yield* sql`ALTER VIEW events_away RENAME TO events`
+      assert.isTrue(Exit.isFailure(failed))
+      assert.strictEqual((yield* client.reports.getExport({ params: { id } })).status, "processing")
+      yield* at(61)(worker.pass)
+      assert.deepInclude(yield* client.reports.getExport({ params: { id } }), { status: "completed", rows: 2_500 })
     })
   )
 
