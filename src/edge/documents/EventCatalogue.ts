@@ -85,6 +85,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "bulk_job.completed": "A bulk job has processed all of its licenses.",
   "bulk_job.canceled": "A change of many licenses was canceled. What it had changed stays.",
   "bulk_job.failed": "A change of many licenses was given up. What it had changed stays.",
-  "portal.signed_in": "Somebody signed in at the customer's page, with a license key or with a link.",
+  "portal.signed_in":
+    "Somebody signed in at the customer's page, with a license key (an event of that license) or with a link.",
   "signing_key.rotated": "Responses are signed with a new key."
 }

@@ -53,14 +53,12 @@ export class PortalSessions extends Context.Service<
           INSERT INTO portal_sessions (id, token_hash, license_id, key_hash, address, created_at, expires_at)
           VALUES (${id}, ${bytes(sha256(token))}, ${licenseId}, decode(${keyHash}, 'hex'), ${address}, ${instant(now)},
             ${instant(expiresAt)})`
+        // An event of the license: who reads the events of the license or of its product finds it.
         yield* events.append({
           event_type: "portal.signed_in",
-          resource_type: "portal_session",
-          resource_id: id,
-          metadata: {
-            by: owner.kind === "license" ? "key" : "link",
-            ...(licenseId !== null && { license_id: licenseId })
-          }
+          ...(owner.kind === "license"
+            ? { resource_type: "license", resource_id: owner.licenseId, metadata: { by: "key", session_id: id } }
+            : { resource_type: "portal_session", resource_id: id, metadata: { by: "link" } })
         })
         return { token, session: { id, owner, expiresAt } }
       }, transaction(sql))

@@ -186,18 +186,34 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
     })
   )
 
-  it.effect("records a sign-in, without key and token", () =>
+  it.effect("records a sign-in as an event of the license, without key and token", () =>
     Effect.gen(function* () {
-      const { client } = yield* TestServer
-      const { license, license_key } = yield* issue()
+      const { client, connect } = yield* TestServer
+      const customer = yield* client.customers.create({ payload: { name: "C", code: "signs-in" } })
+      const { license, license_key } = yield* issue({ customer_id: customer.id })
       const { ask } = yield* browse("203.0.113.8")
       yield* ask("/sign-in/key", { license_key })
       const { items } = yield* client.events.list({ query: { event_type: "portal.signed_in", limit: 1 } })
       const [event] = items
       assert.strictEqual(event?.actor_type, "license")
       assert.strictEqual(event?.ip_address, "203.0.113.8")
-      const { request_id: _, ...metadata } = event!.metadata
-      assert.deepStrictEqual(metadata, { by: "key", license_id: license.id })
+      const { request_id: _, session_id, ...metadata } = event!.metadata
+      assert.deepStrictEqual([event?.resource_type, event?.resource_id], ["license", license.id])
+      assert.deepStrictEqual(metadata, { by: "key" })
+      assert.match(String(session_id), /^ses_/)
+      const { token } = yield* client["api-keys"].create({
+        payload: { name: "Own", scopes: ["report:read"], product_ids: [license.product_id] }
+      })
+      const own = yield* connect({ token })
+      const action = "portal.sign_in"
+      for (const activities of [
+        client.activities.list({ query: { license_id: license.id, action } }),
+        client.activities.list({ query: { customer_id: customer.id, action } }),
+        own.activities.list({ query: { action } })
+      ]) {
+        const sequences = (yield* activities).items.map(({ event_sequence }) => event_sequence)
+        assert.deepStrictEqual(sequences, [event!.sequence])
+      }
     })
   )
 })
