@@ -124,7 +124,9 @@ export const BulkJob = Schema.Struct({
   id: Schema.String,
   action: BulkAction,
   filter: Schema.optionalKey(
-    Filter.annotate({ description: "As requested, but the text of q is not kept: it may be a person's name." })
+    Filter.annotate({
+      description: "As requested, but the texts of q and metadata[…] are not kept: they may name a person."
+    })
   ),
   parameters,
   dry_run: Schema.Boolean.annotate({ description: "Whether it only decides and counts, without a change." }),

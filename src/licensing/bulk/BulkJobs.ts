@@ -5,7 +5,7 @@ import { CurrentActor, CurrentProducts } from "../../access/CurrentActor.ts"
 import { bodyRefusal, faultsOf } from "../../access/requests/RequestFaults.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
-import { withMetadataFilter } from "../../contract/api/Metadata.ts"
+import { isMetadataParameter, withMetadataFilter } from "../../contract/api/Metadata.ts"
 import type { ListRequest, Page, PageRequest } from "../../contract/api/Paging.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { Timestamp } from "../../contract/api/Timestamp.ts"
@@ -148,8 +148,11 @@ const decodeFilter = (filter: {
     })
   )
 
-/** The text of a search may be a person's name, which an erasure would have to find. */
-const kept = (filter: { readonly [name: string]: string }) => (filter.q === undefined ? filter : { ...filter, q: "…" })
+/** The text of a search and a value of metadata may be a person's name, which an erasure would have to find. */
+const kept = (filter: { readonly [name: string]: string }) =>
+  Object.fromEntries(
+    Object.entries(filter).map(([name, text]) => [name, name === "q" || isMetadataParameter(name) ? "…" : text])
+  )
 
 /** Selects up to a million rows: not like the other statements, which are planned as look-ups of a few. */
 const readMany = (sql: SqlClient.SqlClient) =>

@@ -228,13 +228,13 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 120_
       const { client, send } = yield* TestServer
       const product = yield* makeProduct
       const { id } = yield* makeLicense(product)
-      const body = { action: "suspend", filter: { product_id: product.id, q: "Zdenka" } }
+      const body = { action: "suspend", filter: { product_id: product.id, q: "Zdenka", "metadata[to]": "Zdenka" } }
       const headers = { "idempotency-key": code() }
       const first = assertAnswered(yield* send({ method: "POST", path, body, headers }), 202) as BulkJob
       const second = yield* send({ method: "POST", path, body, headers })
       assert.strictEqual(second.headers["idempotency-replayed"], "true")
       assert.deepStrictEqual((second.json as { readonly data: unknown }).data, first)
-      assert.deepInclude(first, { matched: 0, filter: { ...body.filter, q: "…" } })
+      assert.deepInclude(first, { matched: 0, filter: { ...body.filter, q: "…", "metadata[to]": "…" } })
       yield* runPass
       assertRefused(
         yield* send({ method: "POST", path: `${path}/${first.id}/cancel` }),
