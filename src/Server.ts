@@ -99,7 +99,6 @@ import { Signer } from "./platform/signing/Signer.ts"
 import { ApiKeyCache } from "./vendor/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "./vendor/apiKeys/ApiKeys.ts"
 import { ApiKeysHttp } from "./vendor/apiKeys/Http.ts"
-import { ExpandedPurchases } from "./vendor/commerce/ExpandedPurchases.ts"
 import { CommerceHttp } from "./vendor/commerce/Http.ts"
 import { Orders } from "./vendor/commerce/Orders.ts"
 import { Subscriptions } from "./vendor/commerce/Subscriptions.ts"
@@ -147,10 +146,7 @@ const slices = Layer.mergeAll(
     Layer.provide([Devices.layer, ExpandedDevices.layer]),
     Layer.provide([LicenseList.layer, Customers.layer, AllDevices.layer])
   ),
-  CommerceHttp.pipe(
-    Layer.provide([Orders.layer, Subscriptions.layer, ExpandedPurchases.layer]),
-    Layer.provide(Customers.layer)
-  ),
+  CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer, Customers.layer])),
   CustomFieldsHttp.pipe(Layer.provide([CustomFields.layer, CustomFieldValues.layer])),
   VersionsHttp.pipe(Layer.provide(Versions.layer)),
   SystemHttp,

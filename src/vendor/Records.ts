@@ -73,16 +73,19 @@ type Edited = { [R in ResourceType]: `${R}.updated` extends EventType ? R : neve
 export const editOf = <Field extends string>(
   events: EventLog["Service"],
   resource_type: Edited,
-  fields: ReadonlyArray<Field>
-) =>
-  Effect.fnUntraced(function* <
+  /** The fields of an edit's request. */
+  { fields }: { readonly fields: { readonly [F in Field]: unknown } }
+) => {
+  const names = Struct.keys(fields)
+  return Effect.fnUntraced(function* <
     A extends { readonly id: string } & { readonly [F in Field]?: unknown },
     Step extends Effect.Effect<unknown, unknown, unknown>
   >(before: A, after: A, write: (changes: ReturnType<typeof changesOf>) => Generator<Step, void, never>) {
-    const changes = changesOf(before, after, fields)
+    const changes = changesOf(before, after, names)
     if (Object.keys(changes).length === 0) return before
     yield* Effect.gen(() => write(changes))
     const event_type = `${resource_type}.updated` as const
     yield* events.append({ event_type, resource_type, resource_id: before.id, metadata: { changes } })
     return after
   })
+}

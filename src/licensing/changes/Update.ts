@@ -14,7 +14,6 @@ import {
   type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
-import { limitNames } from "../model/Limits.ts"
 import { isShownAlike } from "../rules/Entitlement.ts"
 import { accept, licenseEvent, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
@@ -33,17 +32,7 @@ export type UpdateCommand = Edit & {
 
 type UpdateCode = "LICENSE_STATE_CONFLICT" | "CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR"
 
-const fields = [
-  "customer_email",
-  "customer_name",
-  "starts_at",
-  "expires_at",
-  "maintenance_expires_at",
-  "order_id",
-  "subscription_id",
-  ...limitNames,
-  "metadata"
-] as const
+const fields = Object.keys(LicenseUpdate.fields) as ReadonlyArray<keyof Edit>
 
 /** The editable fields in signed payloads: changing one raises the entitlement version. */
 const signedFields = ["expires_at", "maintenance_expires_at"] as const

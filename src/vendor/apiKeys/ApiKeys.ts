@@ -36,8 +36,6 @@ type WriteRefusal = Refusal<"NOT_FOUND" | "VALIDATION_ERROR">
 const isAdminOfProducts = ({ product_ids, scopes }: Pick<ApiKey, "product_ids" | "scopes">): boolean =>
   product_ids !== undefined && scopes.includes("admin")
 
-const editable = ["name", "scopes", "allowed_cidrs", "product_ids", "is_active", "expires_at"] as const
-
 interface ApiKeyFilter extends ListRequest {
   readonly is_active?: "true" | "false"
 }
@@ -77,7 +75,7 @@ export class ApiKeys extends Context.Service<
       )
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "api_key")
-      const edit = editOf(events, "api_key", editable)
+      const edit = editOf(events, "api_key", ApiKeyUpdate)
       const generate = Effect.provideService(Tokens.generate, SecureRandom.SecureRandom, random)
 
       const list = Effect.fn("ApiKeys.list")(function* (filter: ApiKeyFilter) {

@@ -2,51 +2,28 @@
  * Orders: records of another system, stored as provided. What must stay true: an order has both ends of a period or none, and
  * its linked subscription belongs to the order's product.
  */
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
-import { CurrentProducts } from "../../access/CurrentActor.ts"
 import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
-import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import type { Page } from "../../contract/api/Paging.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
-import { constraints, decodeRows, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
-import { Products, productNotFound } from "../products/Products.ts"
+import { decodeRows, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
+import { Products } from "../products/Products.ts"
 import { editOf, eventsOf, type FilteredBy, listOfProduct, recordsIn } from "../Records.ts"
-import { refuseErasing } from "./ErasingCustomer.ts"
 import { Order, type OrderCreate, OrderUpdate, orderFilters, orderSorts } from "./Order.ts"
+import { findByExternalId, refusingWrites } from "./Purchases.ts"
 
 const decodeOrders = decodeRows(Order)
 const decodeSubscriptions = decodeRows(Schema.Struct({ product_id: Schema.String }))
 
 const notFound = (id: string) => refuseUnknownId("order", id)
 
-const constrained = ({ product_id, customer_id, external_id }: Order) =>
-  constraints({
-    orders_product_id_fkey: () => productNotFound(product_id),
-    orders_customer_id_fkey: () => refuseUnknownId("customer", customer_id ?? "", "customer_id"),
-    orders_external_key: () =>
-      refuse(
-        "DUPLICATE_EXTERNAL_ID",
-        `The product has an order with the external id ${external_id} of that system already: use that one, or another external_id.`,
-        "external_id"
-      )
-  })
-
 type OrderFilter = FilteredBy<typeof orderFilters>
 
-const editable = [
-  "customer_id",
-  "subscription_id",
-  "external_system",
-  "external_id",
-  "status",
-  "period_start",
-  "period_end",
-  "metadata"
-] as const
+const editable = Struct.keys(OrderUpdate.fields)
 
 type WriteRefusal = Refusal<
   "NOT_FOUND" | "CONFLICT" | "DUPLICATE_EXTERNAL_ID" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR"
@@ -60,7 +37,7 @@ export class Orders extends Context.Service<
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Order>>
     get(id: string): Effect.Effect<Order, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof OrderCreate.Type): Effect.Effect<Order, WriteRefusal>
-    update(id: string, input: typeof OrderUpdate.Type): Effect.Effect<Order, WriteRefusal | Refusal<"CONFLICT">>
+    update(id: string, input: typeof OrderUpdate.Type): Effect.Effect<Order, WriteRefusal>
   }
 >()("licensing/vendor/commerce/Orders") {
   static readonly layer = Layer.effect(
@@ -73,17 +50,13 @@ export class Orders extends Context.Service<
       const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "order")
-      const edit = editOf(events, "order", editable)
+      const edit = editOf(events, "order", OrderUpdate)
 
       const source = { columns, table: "orders", sorts: orderSorts, decode: decodeOrders, notFound }
       const records = recordsIn(sql, source)
       const list = Effect.fn("Orders.list")(listOfProduct(sql, products.get, source, orderFilters))
 
-      const byExternalId = Effect.fn("Orders.byExternalId")(function* (externalId: string, limit: number) {
-        return yield* decodeOrders(sql`
-          SELECT ${columns} FROM orders WHERE external_id = ${externalId} AND ${ownedBy(sql, "orders", "orders", yield* CurrentProducts)}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
-      }, Effect.orDie)
+      const byExternalId = Effect.fn("Orders.byExternalId")(findByExternalId(sql, "order", source))
 
       const get = Effect.fn("Orders.get")(records.get)
 
@@ -113,7 +86,7 @@ export class Orders extends Context.Service<
         const order: Order = { id, product_id: productId, metadata: {}, ...input, created_at: now, updated_at: now }
         yield* Effect.tapError(checkSubscription(order), () => products.get(productId))
         const row = { ...rowOf(order), id, product_id: productId, created_at: instant(now) }
-        yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(refuseErasing, constrained(order))
+        yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(refusingWrites("order", order))
         const { external_system, external_id, status } = order
         yield* append("order.created", id, { product_id: productId, external_system, external_id, status })
         return order
@@ -129,8 +102,7 @@ export class Orders extends Context.Service<
         return yield* edit(before, order, function* () {
           yield* checkSubscription(order)
           yield* sql`UPDATE orders SET ${sql.update(rowOf(order))} WHERE id = ${id}`.pipe(
-            refuseErasing,
-            constrained(order)
+            refusingWrites("order", order)
           )
         })
       }, inTransaction)

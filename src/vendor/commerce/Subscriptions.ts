@@ -2,20 +2,18 @@
  * Subscriptions: records of another system, stored as provided. What must stay true after every update: a period ends after it
  * starts, only a subscription with the status canceled has `canceled_at`, and older facts do not overwrite newer ones.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Struct } from "effect"
 import { SqlClient } from "effect/sql"
-import { CurrentProducts } from "../../access/CurrentActor.ts"
 import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
-import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import type { Page } from "../../contract/api/Paging.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { instant, json } from "../../platform/postgres/driver/Parameters.ts"
-import { constraints, decodeRows, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
-import { Products, productNotFound } from "../products/Products.ts"
+import { decodeRows, patched, transaction } from "../../platform/postgres/queries/Sql.ts"
+import { Products } from "../products/Products.ts"
 import { editOf, eventsOf, type FilteredBy, listOfProduct, recordsIn } from "../Records.ts"
-import { refuseErasing } from "./ErasingCustomer.ts"
+import { findByExternalId, refusingWrites } from "./Purchases.ts"
 import { movePeriods } from "./QuotaPeriods.ts"
 import {
   Subscription,
@@ -29,32 +27,9 @@ const decodeSubscriptions = decodeRows(Subscription)
 
 const notFound = (id: string) => refuseUnknownId("subscription", id)
 
-const constrained = ({ product_id, customer_id, external_id }: Subscription) =>
-  constraints({
-    subscriptions_product_id_fkey: () => productNotFound(product_id),
-    subscriptions_customer_id_fkey: () => refuseUnknownId("customer", customer_id ?? "", "customer_id"),
-    subscriptions_external_key: () =>
-      refuse(
-        "DUPLICATE_EXTERNAL_ID",
-        `The product has a subscription with the external id ${external_id} of that system already: use that one, or another external_id.`,
-        "external_id"
-      )
-  })
-
 type SubscriptionFilter = FilteredBy<typeof subscriptionFilters>
 
-const editable = [
-  "customer_id",
-  "external_system",
-  "external_id",
-  "status",
-  "current_period_start",
-  "current_period_end",
-  "cancel_at_period_end",
-  "canceled_at",
-  "observed_at",
-  "metadata"
-] as const
+const editable = Struct.keys(SubscriptionUpdate.fields)
 
 type WriteRefusal = Refusal<"NOT_FOUND" | "CONFLICT" | "DUPLICATE_EXTERNAL_ID" | "VALIDATION_ERROR">
 
@@ -66,10 +41,7 @@ export class Subscriptions extends Context.Service<
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Subscription>>
     get(id: string): Effect.Effect<Subscription, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof SubscriptionCreate.Type): Effect.Effect<Subscription, WriteRefusal>
-    update(
-      id: string,
-      input: typeof SubscriptionUpdate.Type
-    ): Effect.Effect<Subscription, WriteRefusal | Refusal<"CONFLICT">>
+    update(id: string, input: typeof SubscriptionUpdate.Type): Effect.Effect<Subscription, WriteRefusal>
   }
 >()("licensing/vendor/commerce/Subscriptions") {
   static readonly layer = Layer.effect(
@@ -82,7 +54,7 @@ export class Subscriptions extends Context.Service<
       const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "subscription")
-      const edit = editOf(events, "subscription", editable)
+      const edit = editOf(events, "subscription", SubscriptionUpdate)
 
       const source = {
         columns,
@@ -94,11 +66,7 @@ export class Subscriptions extends Context.Service<
       const records = recordsIn(sql, source)
       const list = Effect.fn("Subscriptions.list")(listOfProduct(sql, products.get, source, subscriptionFilters))
 
-      const byExternalId = Effect.fn("Subscriptions.byExternalId")(function* (externalId: string, limit: number) {
-        return yield* decodeSubscriptions(sql`
-          SELECT ${columns} FROM subscriptions WHERE external_id = ${externalId} AND ${ownedBy(sql, "subscriptions", "subscriptions", yield* CurrentProducts)}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
-      }, Effect.orDie)
+      const byExternalId = Effect.fn("Subscriptions.byExternalId")(findByExternalId(sql, "subscription", source))
 
       const get = Effect.fn("Subscriptions.get")(records.get)
 
@@ -121,7 +89,7 @@ export class Subscriptions extends Context.Service<
         const fault = faultOf(subscription)
         if (fault !== undefined) return yield* fault
         const row = { ...rowOf(subscription), id, product_id: productId, created_at: instant(now) }
-        yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(refuseErasing, constrained(subscription))
+        yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(refusingWrites("subscription", subscription))
         const { external_system, external_id, status } = subscription
         yield* append("subscription.created", id, { product_id: productId, external_system, external_id, status })
         return subscription
@@ -141,8 +109,7 @@ export class Subscriptions extends Context.Service<
         if (fault !== undefined) return yield* fault
         return yield* edit(before, subscription, function* () {
           yield* sql`UPDATE subscriptions SET ${sql.update(rowOf(subscription))} WHERE id = ${id}`.pipe(
-            refuseErasing,
-            constrained(subscription)
+            refusingWrites("subscription", subscription)
           )
           if (hasMoved(before, subscription)) yield* movePeriods(sql, subscription, now)
         })

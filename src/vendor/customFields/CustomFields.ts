@@ -72,7 +72,7 @@ export class CustomFields extends Context.Service<
       )
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "custom_field")
-      const edit = editOf(events, "custom_field", ["code", "name", "is_required", "enum_options", "metadata"])
+      const edit = editOf(events, "custom_field", CustomFieldUpdate)
 
       const list = Effect.fn("CustomFields.list")(
         listOfProduct(

@@ -63,7 +63,7 @@ export class Customers extends Context.Service<
       const columns = sql.literal("id, name, code, metadata, created_at, updated_at, email, erased_at")
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "customer")
-      const edit = editOf(events, "customer", ["name", "code", "email", "metadata"])
+      const edit = editOf(events, "customer", CustomerUpdate)
 
       const list = Effect.fn("Customers.list")(function* (filter: CustomerFilter) {
         const { code, email } = filter

@@ -58,7 +58,7 @@ export class Features extends Context.Service<
       const columns = sql.literal("id, product_id, code, name, metadata, created_at")
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "feature")
-      const edit = editOf(events, "feature", ["name", "code", "metadata"])
+      const edit = editOf(events, "feature", FeatureUpdate)
 
       const source = { columns, table: "features", sorts: featureSorts, decode: decodeFeatures, notFound }
       const records = recordsIn(sql, source)

@@ -3,7 +3,7 @@
  * `entitlement_counter`, the policy's part of its licenses' entitlement_version. So an edit costs the same for one license as
  * for a million.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import { checkUnchanged } from "../../access/preconditions/RecordTag.ts"
 import { type Refusal, refuse, refuseUnknownId } from "../../contract/api/Failure.ts"
@@ -40,36 +40,7 @@ const duplicateCode = (code: string) =>
 
 type PolicyFilter = FilteredBy<typeof policyFilters>
 
-const editable = [
-  "name",
-  "code",
-  "license_type",
-  "max_activations",
-  "max_floating_users",
-  "max_container_instances",
-  "floating_timeout_minutes",
-  "grace_period_days",
-  "validation_interval_minutes",
-  "require_heartbeat",
-  "allow_offline_activation",
-  "offline_grace_days",
-  "allow_vm",
-  "allow_container",
-  "max_transfers",
-  "allow_transfer",
-  "borrow_days_max",
-  "self_deactivations_per_month",
-  "hold_offline_slots",
-  "show_licensee",
-  "show_metadata",
-  "duration_days",
-  "maintenance_days",
-  "duration_starts",
-  "reminder_days",
-  "mail_reminders",
-  "public_trial",
-  "metadata"
-] as const
+const editable = Struct.keys(PolicyUpdate.fields)
 
 export class Policies extends Context.Service<
   Policies,
@@ -102,7 +73,7 @@ export class Policies extends Context.Service<
       const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "policy")
-      const edit = editOf(events, "policy", editable)
+      const edit = editOf(events, "policy", PolicyUpdate)
 
       const source = { columns, table: "policies", sorts: policySorts, decode: decodePolicies, notFound }
       const records = recordsIn(sql, source)

@@ -175,27 +175,10 @@ export const licenseLimits = {
   self_deactivations_per_month: rules.self_deactivations_per_month
 }
 
-export const policyDefaults = {
-  max_activations: 1,
-  floating_timeout_minutes: 30,
-  grace_period_days: 0,
-  validation_interval_minutes: 1440,
-  require_heartbeat: false,
-  allow_offline_activation: true,
-  offline_grace_days: 7,
-  allow_vm: true,
-  allow_container: true,
-  max_transfers: 0,
-  allow_transfer: true,
-  self_deactivations_per_month: 3,
-  hold_offline_slots: false,
-  show_licensee: false,
-  show_metadata: [],
-  duration_starts: "creation",
-  reminder_days: [7, 3, 1],
-  mail_reminders: false,
-  public_trial: false
-} as const
+/** What the schemas say to be the default of each rule. */
+export const policyDefaults = Object.fromEntries(
+  Object.entries(rules).map(([name, rule]) => [name, Schema.resolveAnnotations(rule)?.default])
+) as { readonly [K in keyof typeof rules]: (typeof rules)[K]["Type"] }
 
 /**
  * Fields that the signed payloads depend on, next_check_at included: an edit raises the entitlement version of every

@@ -61,7 +61,7 @@ export class Products extends Context.Service<
       const columns = sql.literal("id, name, code, metadata, created_at, updated_at")
       const inTransaction = transaction(sql)
       const append = eventsOf(events, "product")
-      const edit = editOf(events, "product", ["name", "code", "metadata"])
+      const edit = editOf(events, "product", ProductUpdate)
 
       const list = Effect.fn("Products.list")(function* (filter: ProductFilter) {
         const { code } = filter
