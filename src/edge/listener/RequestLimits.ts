@@ -183,10 +183,9 @@ const makePools = ({ requestsMax, requestsOfClientMax }: Limits, { others, reque
   return (request: IncomingMessage, isOfProxy: boolean): Pool => {
     if (isOfProxy && isOwnProbe(request)) return ownProbes
     const { headers, url = "" } = request
-    // The paths of the API begin with /a.
-    if (url.charCodeAt(1) === 97) return isLarge(headers) ? (mayBeBatch(url) ? batches : large) : requests
-    const query = url.indexOf("?")
-    return pools.get(query < 0 ? url : url.slice(0, query)) ?? requests
+    // The paths of the API begin with /a, unless they are written with percent signs or after a host.
+    const pool = url.charCodeAt(1) === 97 ? undefined : pools.get(pathOf(url))
+    return pool ?? (isLarge(headers) ? (mayBeBatch(url) ? batches : large) : requests)
   }
 }
 
@@ -194,8 +193,14 @@ const makePools = ({ requestsMax, requestsOfClientMax }: Limits, { others, reque
 const isOwnProbe = ({ headers, url = "" }: IncomingMessage): boolean =>
   ownProbePaths.has(url) && headers["x-forwarded-for"] === undefined && headers["forwarded"] === undefined
 
-/** The router decodes percent signs. */
-const mayBeBatch = (url: string): boolean => batchPaths.some((path) => url.startsWith(path)) || url.includes("%")
+const pathOf = (url: string): string => {
+  const query = url.indexOf("?")
+  return query < 0 ? url : url.slice(0, query)
+}
+
+/** The router decodes percent signs, and takes a target with scheme and host. */
+const mayBeBatch = (url: string): boolean =>
+  batchPaths.some((path) => url.startsWith(path)) || url.includes("%") || !url.startsWith("/")
 
 const isLarge = (headers: IncomingMessage["headers"]): boolean =>
   (headers["content-length"] ?? "").length > 4 || headers["transfer-encoding"] !== undefined
