@@ -24,6 +24,8 @@ import { findResponse, insertResponses, sealedFor } from "./StoredResponses.ts"
 
 /** Concurrent requests with a key per node. Each holds a connection while it runs, and other requests need connections, too. */
 const concurrencyMax = 4
+/** For reports: their exports wait for one of a few connections of reports, and no other request waits for them. */
+const reportsMax = 2
 /** Statuses of temporary refusals. Such responses are not stored, because a retry may succeed. */
 const temporaryStatuses = new Set<number>([401, 429, 500, 503])
 
@@ -61,7 +63,8 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const masterKey = yield* MasterKey
-    const semaphore = yield* Semaphore.make(concurrencyMax)
+    const permits = yield* Semaphore.make(concurrencyMax)
+    const reportPermits = yield* Semaphore.make(reportsMax)
 
     const once = Effect.fnUntraced(function* (handler: Handler, endpoint: HttpApiEndpoint.Top, key: string) {
       const now = yield* Clock.currentTimeMillis
@@ -105,6 +108,7 @@ export const layer = Layer.effect(
     const withKey = (handler: Handler, endpoint: HttpApiEndpoint.Top) => {
       const isRequired = Context.get(endpoint.annotations, KeyRequired)
       const withoutKey = isRequired ? Effect.fail(keyMissing) : handler
+      const semaphore = endpoint.path.startsWith("/api/v1/reports/") ? reportPermits : permits
       return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Handler => {
         const key = request.headers["idempotency-key"]
         if (key === undefined || (key === "" && isRequired)) return withoutKey
