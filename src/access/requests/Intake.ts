@@ -7,6 +7,7 @@ import { ByteSize, Context, Effect, Layer } from "effect"
 import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/http"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { BodyBytesMax, BodyOptional, Intake } from "../../contract/api/Requests.ts"
+import { Deadline } from "../../platform/postgres/driver/Deadline.ts"
 
 const tooLarge = (bytesMax: number) =>
   refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bytesMax} bytes: send a smaller one.`, String(bytesMax))
@@ -76,8 +77,17 @@ const cachedBody = Symbol("licensing/access/requests/Intake")
 const announcedBody = Symbol("licensing/access/requests/Intake/announced")
 
 const announce = (request: HttpServerRequest.HttpServerRequest, body: Effect.Effect<Buffer, BodyRefusal>): void => {
-  Object.defineProperty(request, announcedBody, { value: body })
+  Object.defineProperty(request, announcedBody, { value: beforeDeadline(body) })
 }
+
+/** A body may take longer than the service has for the request. */
+const beforeDeadline = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.withFiber((fiber) => {
+    const deadline = fiber.getRef(Deadline)
+    if (deadline === undefined) return read
+    deadline.stop()
+    return Effect.ensuring(read, Effect.sync(deadline.start))
+  })
 
 /**
  * Reads a body with a known length, which Node enforces. Most bodies are one chunk that has already arrived, so this avoids the

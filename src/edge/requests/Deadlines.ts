@@ -1,5 +1,5 @@
 /**
- * The deadline of requests on the framework path. A request that has begun its commit, or whose license's actor decides, is not
+ * The deadline of requests on the framework path. It begins when the body has arrived. A request that has begun its commit, or whose license's actor decides, is not
  * given up: its outcome is reported. Any other is answered at its deadline, and ends in the background: its statement is
  * canceled, its transaction is rolled back, and it leaves every queue that it waits in. A request whose client
  * disconnects ends in the same way.
@@ -16,7 +16,7 @@ export const isDeadlinePassed = (error: unknown): boolean => error instanceof De
 const isExempt = (url: string): boolean => url.startsWith("/api/v1/reports/")
 
 interface Running {
-  readonly at: number
+  at: number
   readonly deadline: Deadline
   readonly giveUp: () => void
 }
@@ -43,7 +43,16 @@ export const makeDeadlines = Effect.gen(function* () {
       // The framework's fiber cannot be interrupted around the route, which runs in a fiber of its own here.
       Effect.interruptible(
         Effect.callback<A, E>((resume) => {
-          const deadline: Deadline = { committing: false, givenUp: false }
+          const deadline: Deadline = {
+            committing: false,
+            givenUp: false,
+            stop: () => void requests.delete(request),
+            start: () => {
+              request.at = monotonicMillis(clock) + timeoutMillis
+              requests.add(request)
+              startLateCheck()
+            }
+          }
           const handled = Effect.onExit(application, () =>
             Effect.withFiber((fiber) => Effect.sync(() => tellRoute(fiber, parent)))
           )
@@ -51,9 +60,8 @@ export const makeDeadlines = Effect.gen(function* () {
             handled,
             Context.add(parent.context, Deadline, deadline) as Context.Context<R>
           )
-          const fiber = fork(provided)
           const request: Running = {
-            at: monotonicMillis(clock) + timeoutMillis,
+            at: 0,
             deadline,
             giveUp: () => {
               deadline.givenUp = true
@@ -63,8 +71,8 @@ export const makeDeadlines = Effect.gen(function* () {
               fiber.interruptUnsafe()
             }
           }
-          requests.add(request)
-          startLateCheck()
+          deadline.start()
+          const fiber = fork(provided)
           fiber.addObserver((exit) => {
             requests.delete(request)
             resume(exit)

@@ -1,9 +1,12 @@
 /** Requests while the database hangs: they are answered at their deadline, and what was given up is not done later. */
 import { assert, it, layer } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber, Latch, Layer } from "effect"
+import { Clock, Deferred, Duration, Effect, Fiber, Latch, Layer, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
+import { HttpApiEndpoint } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import * as IntakeHttp from "../../../src/access/requests/Intake.ts"
+import { Intake } from "../../../src/contract/api/Requests.ts"
 import { isDeadlinePassed, makeDeadlines } from "../../../src/edge/requests/Deadlines.ts"
 import { withoutDeadline } from "../../../src/platform/postgres/driver/Deadline.ts"
 import { DatabaseProxy } from "../../support/database/Database.ts"
@@ -177,6 +180,38 @@ it.effect(
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* Fiber.join(after))._tag, "Failure")
     })
+)
+
+it.effect("The time of a request begins when its body has arrived", () =>
+  Effect.gen(function* () {
+    const underDeadline = yield* makeDeadlines
+    const intake = yield* Intake
+    const endpoint = HttpApiEndpoint.post("create", "/things", { payload: Schema.Struct({}) })
+    const read = yield* Deferred.make<string>()
+    const handler = Effect.andThen(
+      Effect.flatMap(Effect.flatMap(HttpServerRequest.HttpServerRequest, IntakeHttp.bytesOf), (bytes) =>
+        Deferred.succeed(read, String(bytes))
+      ),
+      Effect.never
+    )
+    const upload = new TransformStream<Uint8Array, Uint8Array>()
+    const body = upload.writable.getWriter()
+    const init = { method: "POST", body: upload.readable, duplex: "half" } as const
+    const request = HttpServerRequest.fromWeb(new Request("http://localhost/things", init))
+    const taken = intake(handler as never, { endpoint } as never) as typeof handler
+    const running = yield* Effect.forkChild(
+      Effect.provideService(underDeadline(taken), HttpServerRequest.HttpServerRequest, request),
+      { startImmediately: true }
+    )
+    yield* TestClock.adjust("25 seconds")
+    assert.isUndefined(running.pollUnsafe())
+    yield* Effect.promise(() => Promise.all([body.write(Buffer.from("{}")), body.close()]))
+    assert.strictEqual(yield* Deferred.await(read), "{}")
+    yield* TestClock.adjust("9 seconds")
+    assert.isUndefined(running.pollUnsafe())
+    yield* TestClock.adjust("2 seconds")
+    assert.isDefined(running.pollUnsafe())
+  }).pipe(Effect.provide(IntakeHttp.layer))
 )
 
 it.effect("A jump of the time of day neither ends nor prolongs a request", () =>

@@ -4,7 +4,7 @@
  */
 import { type Clock, Context, Effect, FiberSet } from "effect"
 
-/** Milliseconds from a request's arrival to its deadline. */
+/** Milliseconds from the arrival of a request, or of its body, to its deadline. */
 export const RequestTimeout = Context.Reference("licensing/platform/postgres/driver/RequestTimeout", {
   defaultValue: () => 10_000
 })
@@ -17,6 +17,10 @@ export interface Deadline {
   committing: boolean
   /** The request was answered with 503, and must not be committed. */
   givenUp: boolean
+  /** Stops the time while the request's body arrives, which the listener limits. */
+  stop(): void
+  /** Begins the time anew. */
+  start(): void
 }
 
 /** The deadline of the running request; undefined outside a request. */
