@@ -5,10 +5,11 @@
  */
 
 import { Clock, Context, Effect, Layer } from "effect"
-import { errors, type JWTPayload, jwtVerify } from "jose"
+import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyResult, jwtVerify } from "jose"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { scanJson } from "../../contract/api/json/JsonScan.ts"
 import { isStorable } from "../../contract/api/Text.ts"
+import { latest } from "../../contract/api/Timestamp.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import type { Principal, ProductIds } from "../CurrentActor.ts"
 import { ManagementScope } from "../Scope.ts"
@@ -79,6 +80,8 @@ const types = new Set<unknown>(["jwt", accessTokenType])
 const leewaySeconds = 60
 /** Characters of the longest subject (OpenID Connect Core, section 2). */
 const subjectMax = 255
+/** Keys that a token without a key id is verified with. An issuer publishes two while it rotates them. */
+const candidatesMax = 8
 /** As many as an API key can have. */
 const productsMax = 100
 
@@ -86,12 +89,41 @@ const verifier = (issuer: string, audience: string) =>
   Effect.fnUntraced(function* (token: string, keys: KeySet) {
     const currentDate = new Date(yield* Clock.currentTimeMillis)
     const options = { algorithms, issuer, audience, requiredClaims: ["exp", "sub"], clockTolerance: leewaySeconds }
-    const { payload, protectedHeader } = yield* Effect.tryPromise({
-      try: () => jwtVerify(token, keys.find, { ...options, currentDate }),
-      catch: (error) => error
-    }).pipe(Effect.catch((error) => (error instanceof errors.JOSEError ? Effect.fail(error) : Effect.die(error))))
+    const verify = (key: JWTVerifyGetKey): Verified =>
+      Effect.tryPromise({
+        try: () => jwtVerify(token, key, { ...options, currentDate }),
+        catch: (error) => error
+      }).pipe(Effect.catch((error) => (error instanceof errors.JOSEError ? Effect.fail(error) : Effect.die(error))))
+    const { payload, protectedHeader } = yield* Effect.catchIf(
+      verify(keys.find),
+      (error) => error instanceof errors.JWKSMultipleMatchingKeys,
+      (several) => verifyWithEach(several, verify)
+    )
     return isAccessToken(protectedHeader.typ, payload) ? payload : yield* invalid
   })
+
+type Verified = Effect.Effect<JWTVerifyResult, errors.JOSEError>
+
+/** Verifies a token without a key id with one key after the other. The first one that has signed it decides. */
+const verifyWithEach = (
+  several: errors.JWKSMultipleMatchingKeys,
+  verify: (key: JWTVerifyGetKey) => Verified
+): Verified =>
+  Effect.flatMap(
+    Effect.promise(() => Array.fromAsync(several)),
+    (candidates) =>
+      candidates
+        .slice(0, candidatesMax)
+        .reduce<Verified>(
+          (before, key) =>
+            Effect.catch(before, (error) =>
+              error === several || error instanceof errors.JWSSignatureVerificationFailed
+                ? verify(() => key)
+                : Effect.fail(error)
+            ),
+          Effect.fail(several)
+        )
+  )
 
 /**
  * Whether the type in a token's header allows an access token, as one without a type does, and the token is no ID token. An ID token
@@ -135,10 +167,14 @@ const principalOf = (payload: JWTPayload, claims: Claims): Effect.Effect<Princip
     name,
     // As of API keys, the scope admin has no limit.
     scopes: products === undefined ? scopes : scopes.difference(new Set(["admin"])),
-    expires_at: payload.exp === undefined ? undefined : payload.exp * 1_000,
+    expires_at: expiryOf(payload),
     product_ids: products
   })
 }
+
+/** An expiry after the year 9999 is none: no date-time can say it. */
+const expiryOf = ({ exp = Number.POSITIVE_INFINITY }: JWTPayload): number | undefined =>
+  exp * 1_000 > latest ? undefined : exp * 1_000
 
 /** The subject's name from the issuer (OpenID Connect Core, section 5.1), limited in length. */
 const nameOf = ({ email, name, preferred_username }: JWTPayload): string | undefined =>

@@ -57,6 +57,10 @@ layer(layerServer)("The token of a request", (it) => {
       assert.deepInclude(named, { kind: "oidc_subject", id: "u-1", name: "Ada Byron", scopes: ["license:read"] })
       assert.deepInclude(yield* meOf({ sub: "u-2", scope: "", preferred_username: "ada" }), { name: "ada", scopes: [] })
       assert.deepInclude(yield* meOf({ sub: "u-3", name: 7 }), { name: "u-3" })
+      assert.deepInclude(yield* meOf({ exp: 253_402_300_799 }), { expires_at: "9999-12-31T23:59:59.000Z" })
+      // Later than any date-time.
+      for (const exp of [253_402_300_800, 1e17, Number.MAX_VALUE])
+        assert.notProperty(yield* meOf({ exp }), "expires_at")
       assert.deepInclude(yield* meOf({ sub: "u-4", name: "", email: "ada@example.com" }), { name: "ada@example.com" })
     })
   )

@@ -54,6 +54,23 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     })
   )
 
+  it.effect("are tried in turn for a token that names none of them", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const [older, newer, other] = ["older", "newer", "other"].map((kid) => makeSigningKey("ES256", kid))
+      yield* issuer.publish(older!, newer!)
+      const judged = Effect.fnUntraced(function* (key = other!, payload = {}) {
+        const { kid: _, ...header } = key
+        const token = yield* issuer.sign(yield* now, { key: header as typeof key, payload })
+        return yield* authenticationOf(oidc, token)
+      })
+      assert.deepStrictEqual([yield* judged(older), yield* judged(newer)], [defaultIdentity, defaultIdentity])
+      assert.strictEqual(yield* judged(other), "TOKEN_INVALID")
+      for (const key of [older, newer]) assert.strictEqual(yield* judged(key, { exp: 1 }), "TOKEN_EXPIRED")
+    })
+  )
+
   it.effect("are not fetched for every invented key id", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
