@@ -12,3 +12,14 @@ export interface RequestHead {
   /** The platform's own form of the request. */
   readonly source: object
 }
+
+/** A well-formed X-Request-Id of the caller, which the response repeats. */
+export const inboundRequestId = ({ "x-request-id": inbound }: RequestHead["headers"]): string | undefined =>
+  inbound !== undefined && requestIdShape.test(inbound) ? inbound : undefined
+
+/** The address that the caller has used, if the Host header is one: it may contain anything. */
+export const originOf = ({ host = "" }: RequestHead["headers"]): string | undefined =>
+  authorityShape.test(host) ? `http://${host}` : undefined
+
+const authorityShape = /^[A-Za-z0-9.:[\]-]{1,255}$/
+const requestIdShape = /^[A-Za-z0-9_-]{8,64}$/

@@ -4,6 +4,7 @@ import { Clock, Effect } from "effect"
 import { errorEnvelope, refuse } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import { metaOf } from "../../contract/api/Meta.ts"
+import { inboundRequestId, type RequestHead } from "../../contract/api/RequestHead.ts"
 
 const starting = refuse("NOT_READY", "The service is starting: send the request again in a moment.", "starting")
 
@@ -12,8 +13,9 @@ export const makeStartingListener = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const meta = Effect.all([identifiers.make("request"), Clock.currentTimeMillis])
   return ((request, response) => {
-    const [id, now] = Effect.runSyncWith(context)(meta)
-    const { method = "", url = "" } = request
+    const [made, now] = Effect.runSyncWith(context)(meta)
+    const { headers, method = "", url = "" } = request
+    const id = inboundRequestId(headers as RequestHead["headers"]) ?? made
     const isLiveness = (method === "GET" || method === "HEAD") && (url === "/healthz" || url === "/health")
     const body = isLiveness ? { data: { status: "ok" }, meta: metaOf(id, now) } : errorEnvelope(starting, id, now)
     send(response, id, isLiveness ? 200 : 503, method === "HEAD" ? "" : JSON.stringify(body))

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { Identifiers } from "../../contract/api/Identifier.ts"
 import type { RequestContext } from "../../contract/api/RequestContext.ts"
-import type { RequestHead } from "../../contract/api/RequestHead.ts"
+import { inboundRequestId, type RequestHead } from "../../contract/api/RequestHead.ts"
 import { Refusals } from "../../insight/activities/Refusals.ts"
 import { RecentErrors } from "../../insight/ops/RecentErrors.ts"
 import { Settings } from "../../platform/config/Config.ts"
@@ -17,9 +17,6 @@ import { makeCors } from "./Cors.ts"
 import { makeRequestMetrics, type ResponseSummary } from "./RequestMetrics.ts"
 import { requestSpan } from "./RequestTraces.ts"
 import { type BareResponse, makeResponseHeaders } from "./ResponseHeaders.ts"
-
-/** The response repeats a well-formed X-Request-Id of the caller. */
-const inboundId = /^[A-Za-z0-9_-]{8,64}$/
 
 export type Responses = Effect.Success<typeof makeResponses>
 
@@ -49,8 +46,10 @@ export const makeResponses = Effect.gen(function* () {
       return context
     },
     /** The effect is synchronous. */
-    requestId: ({ "x-request-id": inbound }: RequestHead["headers"]): Effect.Effect<string> =>
-      inbound !== undefined && inboundId.test(inbound) ? Effect.succeed(inbound) : identifiers.make("request"),
+    requestId: (headers: RequestHead["headers"]): Effect.Effect<string> => {
+      const inbound = inboundRequestId(headers)
+      return inbound === undefined ? identifiers.make("request") : Effect.succeed(inbound)
+    },
     /** Records a response that is about to be sent, and returns its headers. */
     finish: (
       request: RequestHead,

@@ -51,6 +51,9 @@ layer(DatabaseProxy.layerEmpty, { excludeTestServices: true, timeout: 120_000 })
             assertRefused(answer, 503, "NOT_READY", "starting")
             assert.strictEqual(answer.headers["retry-after"], "1")
           }
+          const traced = yield* send(port, { path: "/readyz", headers: { "x-request-id": "while-it-starts" } })
+          assertRefused(traced, 503, "NOT_READY", "starting")
+          assert.strictEqual(traced.headers["x-request-id"], "while-it-starts")
           const switchFastTime = Effect.sync(() => void child.kill("SIGUSR2"))
           yield* switchFastTime
           yield* wrote((out) => attempts(out) >= attemptsInHalfAMinute)
