@@ -5,7 +5,7 @@
  * type and a missing field are faults of validation (422). The messages come from the schema alone, and never repeat a value of the
  * request.
  */
-import { SchemaAST, SchemaIssue } from "effect"
+import { Predicate, SchemaAST, SchemaIssue } from "effect"
 import { type FaultDetail, inOneLine, type Refusal, refuse } from "../../contract/api/Failure.ts"
 
 export type Path = ReadonlyArray<PropertyKey>
@@ -62,7 +62,7 @@ const parameterDetail = ({ path, problem }: Fault, query: unknown): FaultDetail 
   const isRepeated = path[0] !== undefined && Array.isArray(member(query, path[0]))
   return {
     path: parameter,
-    message: `The query parameter ${parameter} ${isRepeated ? "is given more than once: send it once" : problem}.`
+    message: `The query parameter ${inOneLine(parameter)} ${isRepeated ? "is given more than once: send it once" : problem}.`
   }
 }
 
@@ -203,21 +203,19 @@ export const takes = (ast: SchemaAST.AST, value: unknown): boolean => {
     case "Literal":
       return typeof value === typeof encoded.literal
     case "Objects":
-      return isObject(value)
+      return Predicate.isObject(value)
     case "Arrays":
       return Array.isArray(value)
     case "Union":
       return encoded.types.some((type) => takes(type, value))
     case "Declaration":
-      return encoded.annotations?.["jsonType"] !== "object" || isObject(value)
+      return encoded.annotations?.["jsonType"] !== "object" || Predicate.isObject(value)
     case "Suspend":
       return takes(encoded.thunk(), value)
     default:
       return true
   }
 }
-
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
 
 // A request can contain arbitrarily long names; their beginning is enough to find the field.
 const pathLengthMax = 256

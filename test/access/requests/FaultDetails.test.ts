@@ -59,6 +59,13 @@ layer(TestServer.layer)("A refusal's details", (it) => {
       const parameter = yield* get("products?a%0Ab=1")
       assertRefused(parameter, 400, "INVALID_QUERY", "a\nb")
       assert.match(parameter.error.message!, /^The query parameter a\uFFFDb is not known/)
+      const metadata = yield* get("customers?metadata%5Ba%0Ab%5D=1&metadata%5Ba%0Ab%5D=2")
+      assertRefused(metadata, 400, "INVALID_QUERY", "metadata[a\nb]")
+      assert.match(metadata.error.message!, /^The query parameter metadata\[a\uFFFDb\] is given more than once/)
+      const filter = { report_kind: "usage-summary", filters: { "a\nb": 1 } }
+      const exported = yield* post("reports/exports", filter)
+      assertRefused(exported, 422, "VALIDATION_ERROR", "filters.a\nb")
+      assert.match(exported.error.message!, /^The report usage-summary does not take the filter a\uFFFDb/)
     })
   )
 

@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Option, type Schema, type Stream } from 
 import { SqlClient, type SqlError } from "effect/sql"
 import { CurrentActor, CurrentProducts } from "../../../access/CurrentActor.ts"
 import { bodyRefusal, faultsOf } from "../../../access/requests/RequestFaults.ts"
-import { type Refusal, refuse, refuseUnknownId } from "../../../contract/api/Failure.ts"
+import { inOneLine, type Refusal, refuse, refuseUnknownId } from "../../../contract/api/Failure.ts"
 import { Identifiers } from "../../../contract/api/Identifier.ts"
 import type { ListRequest, Page } from "../../../contract/api/Paging.ts"
 import { EventLog } from "../../../ledger/events/EventLog.ts"
@@ -207,7 +207,10 @@ const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }:
   const other = unsupportedFilter(report_kind, Object.keys(filters))
   if (other !== undefined) {
     const name = other.slice(0, filterNameMax).toWellFormed()
-    return yield* invalid(`The report ${report_kind} does not take the filter ${name}: remove or correct it.`, name)
+    return yield* invalid(
+      `The report ${report_kind} does not take the filter ${inOneLine(name)}: remove or correct it.`,
+      name
+    )
   }
   yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(filterError(error, filters))))
 })
