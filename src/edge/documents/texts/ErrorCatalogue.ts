@@ -43,8 +43,8 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "Ask the user for the key. Do not end a running application for this code."
   ),
   TOKEN_SCOPE_DENIED: entry(
-    "The API token lacks the scope of the operation.",
-    "Use a token with the scope in `detail`. A write scope does not include its read scope."
+    "The API token lacks the scope of the operation, or it is for some products and the operation is not.",
+    "Use a token with the scope in `detail`. A write scope does not include its read scope. If `detail` is product_ids, use a token without product_ids."
   ),
   LICENSE_SUSPENDED: entry(
     "The license is suspended.",
@@ -199,8 +199,8 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "Correct the field in `detail`; `details` lists all wrong fields."
   ),
   IDEMPOTENCY_KEY_REUSED: entry(
-    "The Idempotency-Key was used with another body.",
-    "Use a new key for a new request, and the same body for a repetition."
+    "The Idempotency-Key was used with another body or If-Match.",
+    "Use a new key for a new request, and the same body and If-Match for a repetition."
   ),
   LICENSE_NOT_RENEWABLE: entry(
     "Perpetual and consumption licenses have no term.",
