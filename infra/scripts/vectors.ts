@@ -220,7 +220,7 @@ const validKey = (input: string) => {
 
 const tokens = (): Json => {
   const issued = ["API token 1", "API token 2"].map((label) => Tokens.fromBytes(sha256(label)))
-  const token = issued[0] as Tokens.ApiToken
+  const token = issued[0] ?? ""
   const lease = Tokens.leaseFromBytes(sha256("lease token 1"))
   return {
     description:

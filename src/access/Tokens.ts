@@ -5,29 +5,24 @@
  * recognise a leaked token. Only the SHA-256 is stored: 256 random bits need no slow hash.
  */
 import { crc32 } from "node:zlib"
-import { Effect, Option, Schema } from "effect"
+import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Base64Url } from "effect/encoding"
 import { sha256 } from "../platform/signing/Digest.ts"
 
-/** `lsm_`, 32 random bytes in base64url (43 characters), and CRC-32 over those 47 in base62 (6 characters). */
-export const ApiToken = Schema.String.pipe(Schema.brand("ApiToken"))
-export type ApiToken = typeof ApiToken.Type
-
-/** `lease_` and 32 random bytes in base64url. No checksum: only programs handle a lease token, and it is valid for minutes. */
-export const LeaseToken = Schema.String.pipe(Schema.brand("LeaseToken"))
-export type LeaseToken = typeof LeaseToken.Type
-
 const randomLength = 32
 
-/** Encodes 32 bytes as an API token. It is pure, so that test vectors can be published. */
-export const fromBytes = (bytes: Uint8Array): ApiToken => {
+/**
+ * `lsm_`, 32 bytes in base64url (43 characters), and CRC-32 over those 47 in base62 (6 characters). It is pure, so that test
+ * vectors can be published.
+ */
+export const fromBytes = (bytes: Uint8Array): string => {
   const body = `lsm_${encode(bytes)}`
-  return `${body}${checksum(body)}` as ApiToken
+  return `${body}${checksum(body)}`
 }
 
-/** Encodes 32 bytes as a lease token. */
-export const leaseFromBytes = (bytes: Uint8Array): LeaseToken => `lease_${encode(bytes)}` as LeaseToken
+/** Encodes 32 bytes as a lease token. It has no checksum: only programs handle it, and it is valid for minutes. */
+export const leaseFromBytes = (bytes: Uint8Array): string => `lease_${encode(bytes)}`
 
 const encode = (bytes: Uint8Array): string => {
   if (bytes.length !== randomLength) throw new RangeError(`A token is made of ${randomLength} bytes`)
@@ -39,23 +34,21 @@ const randomBytes = SecureRandom.SecureRandom.use((random) => random.randomBytes
 /** A new API token. */
 export const generate = Effect.map(randomBytes, fromBytes)
 
-/** A new lease token. */
-export const generateLease = Effect.map(randomBytes, leaseFromBytes)
-
 /** A random text without a format: the token of a session or of a link. */
 export const generateOpaque = Effect.map(randomBytes, encode)
 
-/** The text as an API token, or None if its shape or checksum is wrong. */
-export const parse = (text: string): Option.Option<ApiToken> =>
+/** A new lease token. */
+export const generateLease = Effect.map(randomBytes, leaseFromBytes)
+
+/** Whether a text has the shape of an API token, and the right checksum. */
+export const isApiToken = (text: string): boolean =>
   shape.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
-    ? Option.some(text as ApiToken)
-    : Option.none()
 
 /** The SHA-256 over a token's text, 32 bytes. It is stored instead of the token, and used for look-ups. */
-export const hash = (token: ApiToken | LeaseToken): Uint8Array => sha256(token)
+export const hash = (token: string): Uint8Array => sha256(token)
 
 /** `key_prefix`: the first 12 characters, enough to recognise a token in a list (48 of its 256 random bits). */
-export const prefix = (token: ApiToken): string => token.slice(0, 12)
+export const prefix = (token: string): string => token.slice(0, 12)
 
 const checksumLength = 6
 const shape = /^lsm_[A-Za-z0-9_-]{43}[0-9A-Za-z]{6}$/

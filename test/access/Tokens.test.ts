@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import * as fc from "fast-check"
 import * as Tokens from "../../src/access/Tokens.ts"
@@ -11,7 +11,7 @@ const counting = SecureRandom.make((size) => Uint8Array.from({ length: size }, (
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const base62 = (value: number) =>
   Array.from({ length: 6 }, (_, index) => digits[Math.floor(value / 62 ** (5 - index)) % 62]).join("")
-const isToken = (text: string) => Option.isSome(Tokens.parse(text))
+const isToken = Tokens.isApiToken
 
 describe("API tokens", () => {
   it.effect("are lsm_, 32 random bytes in base64url and six base62 digits of CRC-32", () =>
@@ -23,8 +23,8 @@ describe("API tokens", () => {
     })
   )
 
-  it("can be parsed from their own form", () => {
-    fc.assert(fc.property(tokens, (token) => assert.deepStrictEqual(Tokens.parse(token), Option.some(token))))
+  it("are recognised", () => {
+    fc.assert(fc.property(tokens, (token) => assert.isTrue(Tokens.isApiToken(token))))
   })
 
   it("are refused with any one character changed, and with any two adjacent characters swapped", () => {
@@ -55,7 +55,7 @@ describe("API tokens", () => {
       token.toUpperCase(),
       `key_${token.slice(4)}`
     ]) {
-      assert.deepStrictEqual(Tokens.parse(text), Option.none(), text)
+      assert.isFalse(Tokens.isApiToken(text), text)
     }
   })
 
@@ -68,8 +68,7 @@ describe("API tokens", () => {
       `key_${"A".repeat(43)}`,
       `lsm_${"A".repeat(42)}=`
     ]
-    for (const body of bodies)
-      assert.deepStrictEqual(Tokens.parse(`${body}${base62(crc32(body))}`), Option.none(), body)
+    for (const body of bodies) assert.isFalse(Tokens.isApiToken(`${body}${base62(crc32(body))}`), body)
     const body = `lsm_${"A".repeat(43)}`
     assert.isTrue(isToken(`${body}${base62(crc32(body))}`))
   })

@@ -123,13 +123,12 @@ describe("the published test vectors", () => {
     const { api_tokens, lease_tokens } = published("tokens")
     assert.isNotEmpty(api_tokens.valid)
     for (const { token, key_prefix, sha256: digest } of api_tokens.valid) {
-      assert.deepStrictEqual(Tokens.parse(token), Option.some(token))
+      assert.isTrue(Tokens.isApiToken(token))
       assert.strictEqual(token.slice(0, 12), key_prefix)
       assert.strictEqual(sha256(token), digest)
     }
     assert.isNotEmpty(api_tokens.malformed)
-    for (const { token, reason } of api_tokens.malformed)
-      assert.deepStrictEqual(Tokens.parse(token), Option.none(), reason)
+    for (const { token, reason } of api_tokens.malformed) assert.isFalse(Tokens.isApiToken(token), reason)
     for (const { token, sha256: digest } of lease_tokens) {
       assert.match(token, /^lease_[A-Za-z0-9_-]{43}$/)
       assert.strictEqual(sha256(token), digest)

@@ -17,7 +17,7 @@ import { ExpandScopes, ManagementAuthorization, RequiredScopes } from "../../acc
 import { Oidc } from "../../access/oidc/Oidc.ts"
 import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
 import type { ManagementScope } from "../../access/Scope.ts"
-import * as Tokens from "../../access/Tokens.ts"
+import { isApiToken } from "../../access/Tokens.ts"
 import { statuses } from "../../contract/api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
@@ -56,7 +56,7 @@ export const layer = Layer.effect(
       if (scheme !== "bearer") return yield* malformed()
       // The bytes as received: each character of a header is one byte.
       const hash = sha256(Buffer.from(credential, "latin1"))
-      const isKey = Option.isSome(Tokens.parse(credential)) || (yield* keys.isBootstrap(hash))
+      const isKey = isApiToken(credential) || (yield* keys.isBootstrap(hash))
       return isKey ? yield* ofKey(hash) : yield* oidc.authenticate(credential)
     })
 

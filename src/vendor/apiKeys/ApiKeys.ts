@@ -123,7 +123,7 @@ export class ApiKeys extends Context.Service<
         const key: ApiKey = {
           id: yield* ids.make("apiKey"),
           name: input.name,
-          key_prefix: Tokens.prefix(token as Tokens.ApiToken),
+          key_prefix: Tokens.prefix(token),
           scopes: Array.from(new Set(input.scopes ?? (["admin"] as const))),
           allowed_cidrs: input.allowed_cidrs ?? [],
           ...(input.product_ids === undefined ? undefined : { product_ids: input.product_ids }),
@@ -135,7 +135,7 @@ export class ApiKeys extends Context.Service<
           INSERT INTO api_keys
             (id, name, key_prefix, token_hash, scopes, limited_scopes, product_ids, allowed_cidrs, is_active, expires_at,
              is_bootstrap, created_at)
-          VALUES (${key.id}, ${key.name}, ${key.key_prefix}, ${Tokens.hash(token as Tokens.ApiToken)},
+          VALUES (${key.id}, ${key.name}, ${key.key_prefix}, ${Tokens.hash(token)},
             ${storedScopes(key)}, ${arrays.text(key.allowed_cidrs)}, TRUE, ${instant(key.expires_at ?? null)},
             ${is_bootstrap}, ${instant(now)})`
         yield* append("api_key.created", key.id, {
