@@ -12,7 +12,6 @@ import { SignIn } from "./access/oidc/SignIn.ts"
 import * as Conditional from "./access/preconditions/ConditionalHttp.ts"
 import { RateLimits } from "./access/rateLimits/RateLimits.ts"
 import * as Intake from "./access/requests/Intake.ts"
-import { PathIds } from "./contract/api/PathIds.ts"
 import { ConsoleHttp } from "./edge/documents/publishing/ConsoleHttp.ts"
 import { PortalPageHttp } from "./edge/documents/publishing/PortalPageHttp.ts"
 import { DocumentsHttp } from "./edge/documents/publishing/Publishing.ts"
@@ -170,7 +169,7 @@ const portalPages = Layer.unwrap(
 
 const middlewares = Layer.mergeAll(
   Intake.layer,
-  Decoding.layer.pipe(Layer.provide(PathIds.layer)),
+  Decoding.layer,
   Idempotency.layer,
   Conditional.layer,
   ManagementHttp.layer.pipe(Layer.provide(Oidc.layer)),

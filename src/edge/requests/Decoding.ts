@@ -10,6 +10,7 @@
 import { Context, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import { SqlClient } from "effect/sql"
 import { invalid } from "../../access/requests/BodyDecoder.ts"
 import { firstFaults } from "../../access/requests/BodyFaults.ts"
 import { bytesOf } from "../../access/requests/Intake.ts"
@@ -18,7 +19,6 @@ import { bodyRefusal, queryRefusal } from "../../access/requests/RequestFaults.t
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import type { JsonFault } from "../../contract/api/json/JsonText.ts"
 import { isMetadataParameter } from "../../contract/api/Metadata.ts"
-import { PathIds } from "../../contract/api/PathIds.ts"
 import { Decoding, pathTablesOf } from "../../contract/api/Requests.ts"
 import { isStorable } from "../../contract/api/Text.ts"
 
@@ -26,7 +26,7 @@ type DecodingRefusal = Refusal<
   "INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND" | "BAD_REQUEST" | "PAYLOAD_TOO_LARGE"
 >
 
-export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
+export const layer: Layer.Layer<Decoding, never, SqlClient.SqlClient> = Layer.effect(
   Decoding,
   Effect.gen(function* () {
     const makeCheck = yield* makeBodyCheck
@@ -78,15 +78,17 @@ const checkSize = Effect.flatMap(
 
 /** Makes the checks of an operation's body. */
 const makeBodyCheck = Effect.gen(function* () {
-  const pathIds = yield* PathIds
+  const sql = yield* SqlClient.SqlClient
 
+  /** The refusal of an unknown id in the path, which is reported before a fault in the body. */
   const unknownId = Effect.fnUntraced(function* (tables: Tables) {
     const { params } = yield* HttpRouter.RouteContext
     for (const [param, table] of tables) {
-      if (!(yield* pathIds.exists(table, params[param] ?? ""))) return notFound(param)
+      const rows = yield* sql`SELECT 1 FROM ${sql(table)} WHERE id = ${params[param] ?? ""}`
+      if (rows.length === 0) return notFound(param)
     }
     return undefined
-  })
+  }, Effect.orDie)
 
   return (endpoint: HttpApiEndpoint.Top, tables: Tables) => {
     const read = readBody(endpoint)
