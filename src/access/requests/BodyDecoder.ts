@@ -6,7 +6,7 @@
  * What must stay true: the result is the library's for every schema and value, a field that a schema does not have makes a body
  * invalid, and a list that is longer than its schema allows is not decoded item by item.
  */
-import { Exit, Schema, SchemaAST } from "effect"
+import { Exit, Predicate, Schema, SchemaAST } from "effect"
 import { memoize } from "effect/Function"
 import { decodesText } from "../../contract/api/Timestamp.ts"
 
@@ -21,7 +21,7 @@ export const decoderOf: (ast: SchemaAST.AST) => Decoder = memoize((ast: SchemaAS
   if (SchemaAST.isObjects(ast) && ast.indexSignatures.length === 0) return checked(ast, ofStruct(ast))
   if (SchemaAST.isArrays(ast) && ast.elements.length === 0) return checked(ast, ofList(ast))
   if (SchemaAST.isDeclaration(ast) && ast.annotations?.["jsonType"] === "object")
-    return checked(ast, (value) => (isObject(value) ? value : invalid))
+    return checked(ast, (value) => (Predicate.isObject(value) ? value : invalid))
   const type = jsonTypes[ast._tag]
   if (type !== undefined) return checked(ast, (value) => (typeof value === type ? value : invalid))
   const [some, none, ...others] = SchemaAST.isUnion(ast) ? ast.types : []
@@ -40,8 +40,6 @@ const ofEncoded = (ast: SchemaAST.AST): Decoder => {
   return checked(ast, (value) => (typeof value === "string" ? (decode(value) ?? invalid) : invalid))
 }
 
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
-
 /** Copies an object only if a part is decoded to another value. */
 const ofStruct = (ast: SchemaAST.Objects): Decoder => {
   const decoders = new Map(ast.propertySignatures.map(({ name, type }) => [String(name), decoderOf(type)]))
@@ -49,7 +47,7 @@ const ofStruct = (ast: SchemaAST.Objects): Decoder => {
     .filter(({ type }) => !SchemaAST.isOptional(type))
     .map(({ name }) => String(name))
   return (value) => {
-    if (!isObject(value)) return invalid
+    if (!Predicate.isObject(value)) return invalid
     const members = value as { readonly [name: string]: unknown }
     let decoded: Record<string, unknown> | undefined
     for (const name of Object.keys(members)) {

@@ -1,5 +1,5 @@
 /** Resources of Keygen's API (JSON:API documents), from a folder of saved pages. */
-import { Effect, FileSystem, Path, type PlatformError, Result, Schema } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Predicate, Result, Schema } from "effect"
 import { systemReason } from "../../../platform/config/SystemErrors.ts"
 import { TransferRefused } from "../Lines.ts"
 
@@ -29,7 +29,7 @@ const pageBytesMax = 256 * 1_048_576
 export const related = ({ relationships }: Resource, ...names: ReadonlyArray<string>): string | undefined => {
   for (const name of names) {
     const data = relationships?.[name]?.data
-    if (isObject(data) && typeof data["id"] === "string") return data["id"]
+    if (Predicate.isReadonlyObject(data) && typeof data["id"] === "string") return data["id"]
   }
   return undefined
 }
@@ -61,22 +61,19 @@ export const pageFolder = Effect.fnUntraced(function* (folder: string, pageOf: R
     Effect.forEach(names, (name) => Effect.flatMap(readPage(name), use), { discard: true })
 })
 
-export const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 const isResource = (value: unknown): value is Resource =>
-  isObject(value) &&
+  Predicate.isReadonlyObject(value) &&
   typeof value["id"] === "string" &&
   typeof value["type"] === "string" &&
-  isObject(value["attributes"])
+  Predicate.isReadonlyObject(value["attributes"])
 
 /** A page of Keygen's API. */
 export const keygenPage: ReadPage = (document) => {
-  const data = isObject(document) ? document["data"] : document
+  const data = Predicate.isReadonlyObject(document) ? document["data"] : document
   const list = Array.isArray(data) ? data : [data]
   if (!list.every(isResource)) return 'It is no JSON:API document: {"data": [...]}.'
-  const links = isObject(document) ? document["links"] : undefined
-  const self = isObject(links) ? String(links["self"] ?? "") : ""
+  const links = Predicate.isReadonlyObject(document) ? document["links"] : undefined
+  const self = Predicate.isReadonlyObject(links) ? String(links["self"] ?? "") : ""
   return { resources: list, policyId: /\/policies\/([^/?]+)\/entitlements/.exec(self)?.[1] }
 }
 

@@ -1,6 +1,5 @@
 /** Lists of LicenseSpring's Management API v1. */
-import { Schema } from "effect"
-import { isObject } from "../keygen/Resources.ts"
+import { Predicate, Schema } from "effect"
 import {
   customerOf,
   daysOf,
@@ -108,5 +107,5 @@ export const licenseSpringPage = readPages(
       )
     ])
   },
-  (document) => (isObject(document) ? document["results"] : document)
+  (document) => (Predicate.isReadonlyObject(document) ? document["results"] : document)
 )

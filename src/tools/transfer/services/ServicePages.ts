@@ -2,10 +2,10 @@
  * Pages of other services, read as resources of Keygen, which are then imported. The schema of a record is the list of what is
  * read of it: any other member with a value is reported.
  */
-import { Result, Schema } from "effect"
+import { Predicate, Result, Schema } from "effect"
 import { formatTimestamp, parseTimestamp } from "../../../contract/api/Timestamp.ts"
 import { idOf } from "../keygen/Notes.ts"
-import { isObject, type KeygenPage, type ReadPage, type Resource } from "../keygen/Resources.ts"
+import type { KeygenPage, ReadPage, Resource } from "../keygen/Resources.ts"
 import { decodeFields } from "../LicenseUnits.ts"
 
 /** A member that may be absent or null. */
@@ -59,7 +59,7 @@ export const readPages = (
     if (!Array.isArray(list)) return "It is no list of records."
     const resources: Array<Resource> = []
     for (const [index, record] of list.entries()) {
-      const read = isObject(record) ? readers[name]!(record) : Result.fail("Expected an object.")
+      const read = Predicate.isReadonlyObject(record) ? readers[name]!(record) : Result.fail("Expected an object.")
       if (Result.isFailure(read)) return `record ${index + 1}: ${read.failure}`
       resources.push(...read.success)
     }
