@@ -7,12 +7,9 @@ import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { BulkAction, BulkJob, BulkJobCreate, BulkRefusal } from "../../licensing/bulk/BulkJob.ts"
 import { BulkJobs } from "../../licensing/bulk/BulkJobs.ts"
-import { aligned, CommandEnded, jsonFlag, print } from "./Output.ts"
+import { aligned, CommandEnded, flag, jsonFlag, print } from "./Output.ts"
 
 const services = BulkJobs.layer.pipe(Layer.provide(EventLog.layer))
-
-const flag = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false), Flag.withoutNegation)
 
 export const bulkCreateFlags = {
   action: Argument.Literals("action", BulkAction.literals).pipe(Argument.withDescription("What changes.")),

@@ -20,7 +20,7 @@ import { Device } from "../../licensing/model/Device.ts"
 import { License } from "../../licensing/model/License.ts"
 import { LicenseFeature } from "../../licensing/model/LicenseFeature.ts"
 import * as LicenseKey from "../../licensing/model/LicenseKey.ts"
-import { aligned, CommandEnded, jsonFlag, print } from "./Output.ts"
+import { aligned, CommandEnded, flag, jsonFlag, print } from "./Output.ts"
 
 const services = Layer.mergeAll(Licenses.layer, Devices.layer).pipe(
   Layer.provide([LicenseActors.layer, LicenseList.layer]),
@@ -50,10 +50,9 @@ export const resetDeviceFlags = {
   deviceId: Argument.String("device-id").pipe(
     Argument.withDescription("The device's id, as `licenses show` shows it.")
   ),
-  releaseBorrowed: Flag.Boolean("release-borrowed").pipe(
-    Flag.withDescription("Also free a borrowed seat, which the device may still use without a connection."),
-    Flag.withDefault(false),
-    Flag.withoutNegation
+  releaseBorrowed: flag(
+    "release-borrowed",
+    "Also free a borrowed seat, which the device may still use without a connection."
   ),
   ...jsonFlag
 }

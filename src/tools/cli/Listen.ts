@@ -6,6 +6,7 @@ import { Flag } from "effect/cli"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { NetAddress } from "effect/net"
 import { verifyWebhook } from "../../ledger/webhooks/VerifyWebhook.ts"
+import { flag } from "./Output.ts"
 
 export const listenFlags = {
   port: Flag.Int("port").pipe(
@@ -17,11 +18,7 @@ export const listenFlags = {
     Flag.withDescription("The endpoint's secret. Without it deliveries are printed but not verified."),
     Flag.optional
   ),
-  json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print one line of JSON for each delivery."),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  )
+  json: flag("json", "Print one line of JSON for each delivery.")
 }
 
 interface Flags {

@@ -3,7 +3,7 @@ import { Config, Console, Effect, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import { version } from "../../contract/Version.ts"
 import { logging } from "./Operator.ts"
-import { CommandEnded } from "./Output.ts"
+import { CommandEnded, flag } from "./Output.ts"
 
 const groupNames = (text: string) => text.split(",").map((name) => name.trim())
 
@@ -20,16 +20,8 @@ export const mcpFlags = {
     Flag.map(groupNames),
     Flag.optional
   ),
-  readOnly: Flag.Boolean("read-only").pipe(
-    Flag.withDescription("Only operations that read."),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  ),
-  json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print the offered operations as JSON, and exit."),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  )
+  readOnly: flag("read-only", "Only operations that read."),
+  json: flag("json", "Print the offered operations as JSON, and exit.")
 }
 
 interface Flags {

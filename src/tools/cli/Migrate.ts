@@ -4,22 +4,18 @@
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
-import { Flag } from "effect/cli"
 import { Settings } from "../../platform/config/Config.ts"
 import { databaseUrl } from "../../platform/Foundation.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { hasDatabase } from "../../platform/postgres/embedded/DatabaseFolder.ts"
 import { inspect, run } from "../../platform/postgres/migrations/Migrations.ts"
 import { settingsWithWarnings } from "./Operator.ts"
-import { CommandEnded, jsonFlag, print } from "./Output.ts"
+import { CommandEnded, flag, jsonFlag, print } from "./Output.ts"
 
 export const migrateFlags = {
-  check: Flag.Boolean("check").pipe(
-    Flag.withDescription(
-      "Apply nothing. Exit code 1: migrations or parts of the schema are missing, 2: the check is not possible."
-    ),
-    Flag.withDefault(false),
-    Flag.withoutNegation
+  check: flag(
+    "check",
+    "Apply nothing. Exit code 1: migrations or parts of the schema are missing, 2: the check is not possible."
   ),
   ...jsonFlag
 }

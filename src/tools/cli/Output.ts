@@ -5,12 +5,11 @@
 import { Cause, Console, Data, Effect, Exit } from "effect"
 import { CliError, CliOutput, Flag } from "effect/cli"
 
+export const flag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false), Flag.withoutNegation)
+
 export const jsonFlag = {
-  json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print JSON in place of text."),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  )
+  json: flag("json", "Print JSON in place of text.")
 }
 
 export const print = (asJson: boolean, value: unknown, lines: ReadonlyArray<string>): Effect.Effect<void> => {

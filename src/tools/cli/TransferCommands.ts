@@ -15,7 +15,7 @@ import { importKeygen, importPages } from "../transfer/keygen/ImportKeygen.ts"
 import type { ProductCodes } from "../transfer/keygen/KeygenProducts.ts"
 import type { ReadPage } from "../transfer/keygen/Resources.ts"
 import type { Fault, TransferRefused } from "../transfer/Lines.ts"
-import { aligned, CommandEnded, jsonFlag, print } from "./Output.ts"
+import { aligned, CommandEnded, flag, jsonFlag, print } from "./Output.ts"
 
 export const exportFlags = {
   file: Argument.String("file").pipe(Argument.withDescription("The file to write; it must not exist yet.")),
@@ -23,11 +23,7 @@ export const exportFlags = {
 }
 
 const importFlags = {
-  dryRun: Flag.Boolean("dry-run").pipe(
-    Flag.withDescription("Import everything, report all faults, and take everything back."),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  ),
+  dryRun: flag("dry-run", "Import everything, report all faults, and take everything back."),
   ...jsonFlag
 }
 
