@@ -15,7 +15,8 @@ const shape = new RegExp(
 export const earliest = -62_135_596_800_000
 export const latest = 253_402_300_799_999
 
-export const dayMillis = 86_400_000
+export const hourMillis = 3_600_000
+export const dayMillis = 24 * hourMillis
 
 /**
  * Milliseconds since the epoch, or undefined if the text is not an RFC 3339 date-time between the years 1 and 9999 in UTC. A body may
@@ -94,7 +95,7 @@ export const formatTimestamp = (millis: number): string => {
     dayNumbers[slot] = day
   }
   const ofDay = whole - day * dayMillis
-  const hours = digits[Math.floor(ofDay / 3_600_000)]
+  const hours = digits[Math.floor(ofDay / hourMillis)]
   const minutes = digits[Math.floor(ofDay / 60_000) % 60]
   const seconds = digits[Math.floor(ofDay / 1000) % 60]
   return `${dayTexts[slot]}${hours}:${minutes}:${seconds}.${thousandths[ofDay % 1000]}`

@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Layer, Metric, Option, Schema } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { SqlClient } from "effect/sql"
 import { Count } from "../../contract/api/Int64.ts"
-import { Timestamp } from "../../contract/api/Timestamp.ts"
+import { dayMillis, Timestamp } from "../../contract/api/Timestamp.ts"
 import { LicenseActors } from "../../licensing/engine/LicenseActors.ts"
 import { DeviceStatus } from "../../licensing/model/Device.ts"
 import { LicenseStatus } from "../../licensing/model/License.ts"
@@ -177,8 +177,8 @@ const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, regi
     FROM (
       SELECT coalesce(sum(sent), 0)::bigint AS sent, coalesce(sum(failed), 0)::bigint AS mails_failed,
         coalesce(sum(given_up), 0)::bigint AS given_up
-      FROM mail_counts WHERE period > ${instant(now - 86_400_000)}
-    ) AS mail LEFT JOIN webhook_delivery_counts ON period > ${instant(now - 86_400_000)}
+      FROM mail_counts WHERE period > ${instant(now - dayMillis)}
+    ) AS mail LEFT JOIN webhook_delivery_counts ON period > ${instant(now - dayMillis)}
     GROUP BY mail.sent, mail.mails_failed, mail.given_up`)
   if (row === undefined) return
   const late = (due: number | undefined) => (due === undefined ? 0 : Math.max(0, now - due) / 1e3)

@@ -2,8 +2,10 @@
  * Sends queued mails, each at least once. A pass claims due mails and sends them over a few connections. If a node crashes, its
  * leases end and the mails are sent again with the same Message-ID. Mails that were not sent in time are given up.
  */
+
 import { Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { SqlClient } from "effect/sql"
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { makeBatcher } from "../../platform/postgres/driver/Batcher.ts"
 import { pauseFor, retryTransaction } from "../../platform/postgres/driver/Transactions.ts"
 import { MasterKey } from "../../platform/signing/MasterKey.ts"
@@ -26,7 +28,7 @@ const pauseMillis = 5
 const sendingMillisMax = 60_000
 const leaseMillis = 180_000
 /** Longer than the day that reports read, so that they also know the last success. */
-const countsMillisMax = 30 * 86_400_000
+const countsMillisMax = 30 * dayMillis
 const outcomesMax = 256
 
 export class MailWorker extends Context.Service<

@@ -2,14 +2,16 @@
  * Deletes deliveries: finished ones and those of disabled endpoints after 30 days, those of deleted endpoints at the
  * next pass. A pass reads only the oldest rows of each endpoint, so its cost does not depend on the number of rows.
  */
+
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { exclusively } from "../../platform/workers/Exclusive.ts"
 
-const retentionMillis = 30 * 86_400_000
+const retentionMillis = 30 * dayMillis
 /** Longer than the day that reports read. */
-const countsRetentionMillis = 2 * 86_400_000
+const countsRetentionMillis = 2 * dayMillis
 /** Rows that a batch reads for one endpoint, and rows that it removes in total. */
 const oldestMax = 1_000
 const batchMax = 5_000

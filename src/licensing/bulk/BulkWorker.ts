@@ -2,8 +2,10 @@
  * Carries out bulk jobs, license by license in the order of their ids. The changes of a step are committed together with
  * the job's progress, so each license is changed exactly once, whenever a node dies and whichever node continues.
  */
+
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { EventLog } from "../../ledger/events/EventLog.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { isConcurrentChange, isLockTimeout, isLogBusy, transaction } from "../../platform/postgres/queries/Sql.ts"
@@ -23,7 +25,6 @@ const leaseMillis = 10_000
 const attemptsMax = 10
 /** Jobs that have ended are kept for this long, with their refusals. */
 const retentionDays = 90
-const dayMillis = 86_400_000
 
 export class BulkWorker extends Context.Service<
   BulkWorker,

@@ -2,13 +2,14 @@
  * Counts validations per license and hour. Validations are cheap and frequent, so they are counted in memory, and a
  * worker adds the counts to the database every few seconds. A killed node loses the counts since the last write.
  */
+
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { hourMillis } from "../../contract/api/Timestamp.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { validationsUncounted } from "../../platform/telemetry/Metrics.ts"
 import { makeBufferedWriter } from "../../platform/workers/BufferedWriter.ts"
 
-const hourMillis = 3_600_000
 /** Counters in memory, one per license and hour: about 20 MB, reached only while the database is unreachable. */
 const countersMax = 200_000
 /** Rows per transaction. */

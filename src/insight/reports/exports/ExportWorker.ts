@@ -2,8 +2,10 @@
  * Creates large exports in the background. Each piece is stored together with the progress, so after a crash another node continues
  * after the last piece. A node that lost its lease finds a newer attempt and writes no more. Old exports are deleted.
  */
+
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
+import { dayMillis } from "../../../contract/api/Timestamp.ts"
 import { Settings } from "../../../platform/config/Config.ts"
 import { instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { mayPause } from "../../../platform/postgres/driver/Transactions.ts"
@@ -34,7 +36,6 @@ const wholeRowsMax = 200_000
 const leaseMillis = 60_000
 /** After this many attempts the cause is in the export itself. */
 const attemptsMax = 5
-const dayMillis = 86_400_000
 
 export class ExportWorker extends Context.Service<
   ExportWorker,

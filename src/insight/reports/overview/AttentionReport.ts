@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
-import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { dayMillis, Timestamp } from "../../../contract/api/Timestamp.ts"
 import type { EventType } from "../../../ledger/events/EventType.ts"
 import { presentAt } from "../../../licensing/changes/Assignments.ts"
 import type { LicenseStatus } from "../../../licensing/model/License.ts"
@@ -15,7 +15,6 @@ import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
 import { type NearQuota, RefusedLicense } from "../model/Attention.ts"
 
 const daysBack = 7
-const dayMillis = 86_400_000
 const refusalsRead = 20_000
 /** Events of one type that are read. */
 const eventsRead = 5_000

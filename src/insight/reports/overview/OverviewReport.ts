@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { refuse } from "../../../contract/api/Failure.ts"
 import { Count } from "../../../contract/api/Int64.ts"
-import { earliest, Timestamp } from "../../../contract/api/Timestamp.ts"
+import { dayMillis, earliest, hourMillis, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { columns, instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
 import type { Overview, OverviewFigures, OverviewFilter } from "../model/Overview.ts"
@@ -21,7 +21,7 @@ import { licensesNow, seatsNow } from "./OverviewSamples.ts"
 const daysDefault = 30
 const bucketsMax = 1_000
 const ageMillisMax = 120_000
-const units = { "1h": 3_600_000, "1d": 86_400_000 } as const
+const units = { "1h": hourMillis, "1d": dayMillis } as const
 
 /** The products of a report: all of them if undefined. */
 type Products = ReadonlyArray<string> | undefined

@@ -3,15 +3,16 @@
  * licenses at the beginning of each quarter of an hour are kept, and the most seats taken at once in it, by the times of the leases.
  * A product has a new row of licenses only if its numbers have changed; all products together have one in each sampled quarter.
  */
+
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
+import { dayMillis } from "../../../contract/api/Timestamp.ts"
 import { clockLag } from "../../../licensing/rows/LicenseRows.ts"
 import { Settings } from "../../../platform/config/Config.ts"
 import { instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { exclusively } from "../../../platform/workers/Exclusive.ts"
 import { addCounts, allProducts, quarterMillis, quarterOf } from "./OverviewCounts.ts"
 
-const dayMillis = 86_400_000
 /** A license is expiring for so long before it expires. */
 const expiringDays = 30
 /** The time between two counts, of all nodes together: a little less than the time between two passes of a worker. */

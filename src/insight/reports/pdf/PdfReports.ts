@@ -3,6 +3,7 @@
  * that are printed stay in memory.
  */
 import type { Json } from "../../../contract/api/CanonicalJson.ts"
+import { dayMillis } from "../../../contract/api/Timestamp.ts"
 import type { ReportKind } from "../model/Filter.ts"
 import { makeSnapshotReader, type SnapshotReader } from "../usage/SnapshotReader.ts"
 import { cellText, emptyCell, groupDigits, type PdfModel, pdfRowsMax, utcSecond } from "./PdfModel.ts"
@@ -23,8 +24,6 @@ interface PdfReport {
   readonly listPath: ReadonlyArray<string>
   readonly toModel: (read: SnapshotContent, export_: Fields) => Omit<PdfModel, "title">
 }
-
-const dayMillis = 86_400_000
 
 export const makePdfModelReader = (kind: ReportKind): SnapshotReader & { model(): PdfModel } => {
   const { listPath, toModel, title } = pdfReports[kind]

@@ -1,7 +1,7 @@
 /** Formats hours and days in the report's time zone, and builds the chart over time. */
 import { DateTime, Option } from "effect"
 import type { Json } from "../../../contract/api/CanonicalJson.ts"
-import { parseTimestamp } from "../../../contract/api/Timestamp.ts"
+import { dayMillis, hourMillis, parseTimestamp } from "../../../contract/api/Timestamp.ts"
 import type { Chart } from "./PdfModel.ts"
 
 export interface ZonedTime {
@@ -9,7 +9,7 @@ export interface ZonedTime {
   text(instant: number): string
 }
 
-const stepMillis = { hour: 3_600_000, day: 86_400_000 } as const
+const stepMillis = { hour: hourMillis, day: dayMillis } as const
 
 /** UTC replaces a zone that the database knows but this platform does not. */
 export const zonedTime = (name: string, hours: boolean): ZonedTime => {

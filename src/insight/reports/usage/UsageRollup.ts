@@ -4,8 +4,10 @@
  * all its counted rows, they include all its rows up to the end of the scan. A late row raises the count, so its day is summed
  * again, and until then the sums of that day are not used.
  */
+
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
+import { dayMillis } from "../../../contract/api/Timestamp.ts"
 import { ledgerRemovedAt } from "../../../ledger/partitions/Removed.ts"
 import { instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../../platform/postgres/driver/Postgres.ts"
@@ -21,7 +23,6 @@ export const dayRowsMax = 200_000_000
 const quickRowsMax = 2_000_000
 const limits = { scanRowsMax, dayRowsMax, quickRowsMax }
 
-const dayMillis = 86_400_000
 /** After this delay a day is over by the clocks of all nodes, and a day with late rows is summed again. */
 const settleMillis = 600_000
 

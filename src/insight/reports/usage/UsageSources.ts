@@ -6,7 +6,7 @@
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count } from "../../../contract/api/Int64.ts"
-import { Timestamp } from "../../../contract/api/Timestamp.ts"
+import { dayMillis, hourMillis, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { ledgerRemovedAt } from "../../../ledger/partitions/Removed.ts"
 import { instant } from "../../../platform/postgres/driver/Parameters.ts"
 import { decodeRows } from "../../../platform/postgres/queries/Sql.ts"
@@ -27,9 +27,6 @@ export interface Sources {
   readonly rollup: ReadonlyArray<TimeRange>
   readonly ledger: ReadonlyArray<TimeRange>
 }
-
-const hourMillis = 3_600_000
-const dayMillis = 86_400_000
 
 /** Reading this many unscanned ledger rows takes 30 ms. If there are more, only the ledger is read. */
 const lagRowsMax = 100_000

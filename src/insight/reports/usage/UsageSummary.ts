@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { refuse } from "../../../contract/api/Failure.ts"
 import { Count } from "../../../contract/api/Int64.ts"
-import { earliest, Timestamp } from "../../../contract/api/Timestamp.ts"
+import { dayMillis, earliest, Timestamp } from "../../../contract/api/Timestamp.ts"
 import { columns as arrays } from "../../../platform/postgres/driver/Parameters.ts"
 import { decodeRows, equals, unionAll } from "../../../platform/postgres/queries/Sql.ts"
 import type { Grouping, UsageSummaryFilter } from "../model/Filter.ts"
@@ -23,7 +23,6 @@ import {
 import { inRanges, type Sources, sourcesOf, type TimeRange } from "./UsageSources.ts"
 
 const daysDefault = 30
-const dayMillis = 86_400_000
 
 const columns: { readonly [K in Grouping]: string } = {
   product_id: "l.product_id",
