@@ -1,10 +1,13 @@
-/** Entity tags of records (RFC 9110, section 8.8.3), and their comparison with a caller's tags. */
+/** Entity tags (RFC 9110, section 8.8.3), those of records, and their comparison with a caller's tags. */
 import { Context, Effect } from "effect"
 import { canonicalize, type Json } from "../../contract/api/CanonicalJson.ts"
 import { refuse } from "../../contract/api/Failure.ts"
 import { sha256 } from "../../platform/signing/Digest.ts"
 import { ifMatchPattern } from "./Conditional.ts"
-import { matchesEntityTag } from "./EntityTag.ts"
+
+/** Compares a list of tags, or `*` for all tags, with a tag. Weak and strong tags are equal (13.1.2). */
+export const matchesEntityTag = (header: string | undefined, tag: string): boolean =>
+  header?.split(",").some((part) => part.trim() === "*" || part.trim().replace(/^W\//, "") === tag) ?? false
 
 /** A schema of the fields that a PATCH can change. */
 export interface Editable {

@@ -13,8 +13,8 @@ import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { decodeRows, equals, within } from "../../platform/postgres/queries/Sql.ts"
 import { eventActionOf, matchingTypes, resultOf } from "./Action.ts"
 import { Activity, type ActivityFilter, type ActivitySource } from "./Activity.ts"
-import type { FeedQuery } from "./FeedQuery.ts"
 import { candidates, type KeyLookup, rangesBelow, type ScannedRow, scanFinished, scanResultOf } from "./FeedScan.ts"
+import type { FeedQuery } from "./ScanRange.ts"
 
 export const eventTable = {
   name: "events",

@@ -3,8 +3,8 @@ import type { SqlClient } from "effect/sql"
 import { ownedBy } from "../../access/productLimits/OwnedRows.ts"
 import { decodeRows, equals, within } from "../../platform/postgres/queries/Sql.ts"
 import { Activity, type ActivityFilter } from "./Activity.ts"
-import type { FeedQuery } from "./FeedQuery.ts"
 import { candidates, type KeyLookup, rangesBelow, type ScannedRow, scanFinished, scanResultOf } from "./FeedScan.ts"
+import type { FeedQuery } from "./ScanRange.ts"
 
 const refusalColumns =
   "activity_sequence, occurred_at, action, license_id, device_id, feature_code, code, status_code, request_id, ip_address"

@@ -4,7 +4,9 @@
  */
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
+import type { ProductIds } from "../../access/CurrentActor.ts"
 import { PositiveCount } from "../../contract/api/Int64.ts"
+import { hourMillis } from "../../contract/api/Timestamp.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { decodeRows } from "../../platform/postgres/queries/Sql.ts"
 import type { ActivityFilter } from "./Activity.ts"
@@ -16,6 +18,21 @@ export const resourcesMax = 200
 export interface SequenceRange {
   readonly from: number
   readonly to: number | undefined
+}
+
+export interface FeedQuery {
+  readonly filter: ActivityFilter
+  readonly products: ProductIds
+  /** The resource ids of matching events; undefined if there are too many. */
+  readonly resourceIds: ReadonlyArray<string> | undefined
+  /** The ranges that contain the events of the filter's period. */
+  readonly ranges: ReadonlyArray<SequenceRange>
+  /** Only activities below this number; undefined: starts with the newest. */
+  readonly below: number | undefined
+  /** The most rows that a scan reads. */
+  readonly rowsMax: number
+  /** The most rows that a scan returns. */
+  readonly limit: number
 }
 
 const decodeIds = decodeRows(Schema.Struct({ id: Schema.String }))
@@ -79,7 +96,6 @@ const overlaps = (sql: SqlClient.SqlClient, { from, to }: Period) =>
 
 const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 const ownRequestId = /^req_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
-const hourMillis = 3_600_000
 
 /** A generated request id contains its time, so only the hours around it are scanned. */
 export const scanPeriod = ({ from, request_id, to }: ActivityFilter): Period => {

@@ -1,6 +1,7 @@
 /** The file of an export as an HTTP response: its address, byte ranges, ETag and digest (RFC 9110, RFC 9530). */
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { matchesEntityTag } from "../../../access/preconditions/EntityTag.ts"
+import { matchesEntityTag } from "../../../access/preconditions/RecordTag.ts"
+import { originOf } from "../../../contract/api/RequestHead.ts"
 import type { ReportExport, StoredExport } from "./Export.ts"
 import type { ExportFile } from "./Exports.ts"
 
@@ -11,14 +12,8 @@ export const withDownloadUrl =
   (baseUrl: string | undefined, request: Request) =>
   (stored: StoredExport): ReportExport => ({
     ...stored,
-    download_url: `${baseUrl ?? originOf(request)}/api/v1/reports/exports/${stored.id}/download`
+    download_url: `${baseUrl ?? originOf(request.headers) ?? ""}/api/v1/reports/exports/${stored.id}/download`
   })
-
-/** A header may contain anything; only a possible authority is used. */
-const originOf = ({ headers }: Request): string => {
-  const host = headers["host"] ?? ""
-  return /^[A-Za-z0-9.:[\]-]{1,255}$/.test(host) ? `http://${host}` : ""
-}
 
 /** Returns the file or the requested range. An invalid range, or one beyond the end, returns the whole file. */
 export const download = (file: ExportFile, request: Request): HttpServerResponse.HttpServerResponse => {
