@@ -2,6 +2,7 @@
 import { Effect, Fiber, FiberSet, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { refuse } from "../../../contract/api/Failure.ts"
+import { originOf } from "../../../contract/api/RequestHead.ts"
 import { Settings } from "../../../platform/config/Config.ts"
 import { withoutDeadline } from "../../../platform/postgres/driver/Deadline.ts"
 import { startPage } from "../reference/ReferencePages.ts"
@@ -21,7 +22,7 @@ export const DocumentsHttp = HttpRouter.use(
     const documents = withoutDeadline(yield* makeOnce(makeDocuments({ baseUrl, pages: site.pages })))
     const text = makeTexts(Effect.map(documents, ({ templates }) => templates))
     const textOf = (request: HttpServerRequest.HttpServerRequest, path: string) =>
-      text(path, baseUrl ?? originOf(request))
+      text(path, baseUrl ?? originOf(request.headers) ?? baseUrlPlaceholder)
 
     for (const path of openApiPaths) {
       yield* router.add("GET", path, (request) =>
@@ -86,10 +87,4 @@ const makeTexts = (templates: Effect.Effect<ReadonlyMap<string, string>>) => {
     kept.set(name, made)
     return made
   })
-}
-
-/** The Host header may contain anything; only a valid authority is used. */
-const originOf = ({ headers }: HttpServerRequest.HttpServerRequest): string => {
-  const host = headers["host"] ?? ""
-  return /^[A-Za-z0-9.:[\]-]{1,255}$/.test(host) ? `http://${host}` : baseUrlPlaceholder
 }
