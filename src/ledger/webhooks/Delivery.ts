@@ -182,7 +182,18 @@ const makeAttempt = Effect.gen(function* () {
     const delay = isFinal ? undefined : delayAfter(webhookRetrySeconds, attempts + 1, yield* Random.next, wait)
     const status = failure === undefined ? "delivered" : delay === undefined ? "exhausted" : "pending"
     const due_at = ended_at + (delay ?? 0)
-    const outcome: Rows.Outcome = { endpoint_id, sequence, leased_until, status, due_at, ended_at, failure, gone }
+    const { revision } = endpoint
+    const outcome: Rows.Outcome = {
+      endpoint_id,
+      sequence,
+      leased_until,
+      status,
+      due_at,
+      ended_at,
+      failure,
+      gone,
+      revision
+    }
     return outcome
   })
 })
@@ -217,15 +228,14 @@ const makeOutcomeRecorder = Effect.gen(function* () {
     outcomes: ReadonlyArray<Rows.Outcome>,
     now: number
   ) {
-    const gone = new Set(outcomes.filter((outcome) => outcome.gone).map(({ endpoint_id }) => endpoint_id))
-    const failing = updated
-      .filter(
-        ({ exhausted_in_a_row, id, is_active }) => is_active && (gone.has(id) || exhausted_in_a_row >= exhaustedMax)
-      )
-      .map(({ id }) => ({ id, reason: gone.has(id) ? ("gone" as const) : ("exhausted" as const) }))
+    const failing = updated.flatMap(({ exhausted_in_a_row, id, is_active, revision }) => {
+      const isGone = outcomes.some((one) => one.gone && one.endpoint_id === id && one.revision === revision)
+      if (!is_active || !(isGone || exhausted_in_a_row >= exhaustedMax)) return []
+      return [{ id, reason: isGone ? ("gone" as const) : ("exhausted" as const) }]
+    })
     if (failing.length === 0) return
-    const disabled = yield* Rows.disable(sql, failing, yield* nextRevision, now)
     yield* subscriptionsChanged(sql)
+    const disabled = yield* Rows.disable(sql, failing, yield* nextRevision, now)
     yield* events.append(
       ...disabled.map(({ disabled_reason, id, name }) => ({
         event_type: "webhook.disabled" as const,

@@ -81,10 +81,13 @@ export interface Outcome {
   readonly failure: string | undefined
   /** Whether the receiver answered 410: it is permanently gone. */
   readonly gone: boolean
+  /** The endpoint's revision that the attempt used. A failure of an earlier one does not count against the endpoint. */
+  readonly revision: number
 }
 
 export interface UpdatedEndpoint {
   readonly id: string
+  readonly revision: number
   readonly is_active: boolean
   readonly exhausted_in_a_row: number
 }
@@ -109,21 +112,22 @@ export const recordOutcomes = (
       ${columns.text(outcomes.map((one) => one.endpoint_id))}, ${columns.int8(outcomes.map((one) => one.sequence))},
       ${columns.timestamptz(outcomes.map((one) => one.leased_until))}, ${columns.text(outcomes.map((one) => one.status))},
       ${columns.timestamptz(outcomes.map((one) => one.due_at))}, ${columns.timestamptz(outcomes.map((one) => one.ended_at))},
-      ${columns.text(outcomes.map((one) => one.failure ?? null))}
-    ) AS outcome (endpoint_id, sequence, leased_until, status, due_at, ended_at, failure)
+      ${columns.text(outcomes.map((one) => one.failure ?? null))}, ${columns.int8(outcomes.map((one) => one.revision))}
+    ) AS outcome (endpoint_id, sequence, leased_until, status, due_at, ended_at, failure, revision)
   ), ended AS (
     UPDATE webhook_deliveries d SET status = outcome.status, attempts = d.attempts + 1, due_at = outcome.due_at, leased_until = NULL,
       finished_at = CASE WHEN outcome.status = 'pending' THEN NULL ELSE outcome.ended_at END
     FROM outcome
     WHERE d.endpoint_id = outcome.endpoint_id AND d.sequence = outcome.sequence AND d.finished_at IS NULL
       AND (outcome.status = 'delivered' OR d.leased_until = outcome.leased_until)
-    RETURNING d.endpoint_id, d.status, outcome.ended_at, outcome.failure
+    RETURNING d.endpoint_id, d.status, outcome.ended_at, outcome.failure, outcome.revision
   ), tally AS MATERIALIZED (
     SELECT endpoint_id, count(*) FILTER (WHERE status = 'delivered') AS delivered,
       count(*) FILTER (WHERE status <> 'delivered') AS failed, count(*) FILTER (WHERE status = 'exhausted') AS exhausted,
       max(ended_at) FILTER (WHERE status = 'delivered') AS succeeded_at,
       max(ended_at) FILTER (WHERE status <> 'delivered') AS failed_at,
-      (array_agg(failure ORDER BY ended_at DESC) FILTER (WHERE failure IS NOT NULL))[1] AS failure
+      (array_agg(failure ORDER BY ended_at DESC) FILTER (WHERE failure IS NOT NULL))[1] AS failure,
+      array_agg(revision) FILTER (WHERE status = 'exhausted') AS exhausted_revisions
     FROM ended GROUP BY endpoint_id
   ), locked AS MATERIALIZED (
     -- In the order of their ids, so that two nodes cannot deadlock.
@@ -137,10 +141,11 @@ export const recordOutcomes = (
   )
   UPDATE webhook_endpoints e SET last_success_at = GREATEST(last_success_at, succeeded_at),
     last_failure_at = GREATEST(last_failure_at, failed_at), last_failure = coalesce(failure, last_failure),
-    exhausted_in_a_row = CASE WHEN delivered > 0 THEN 0 ELSE exhausted_in_a_row + exhausted END
+    exhausted_in_a_row = CASE WHEN delivered > 0 THEN 0
+      ELSE exhausted_in_a_row + coalesce(cardinality(array_positions(exhausted_revisions, e.revision)), 0) END
   FROM tally JOIN locked ON locked.id = tally.endpoint_id
   WHERE e.id = tally.endpoint_id
-  RETURNING e.id, e.is_active, e.exhausted_in_a_row`
+  RETURNING e.id, e.revision, e.is_active, e.exhausted_in_a_row`
 
 /** Releases unfinished claimed deliveries, which are due as before. */
 export const release = (

@@ -155,7 +155,7 @@ export class Webhooks extends Context.Service<
         yield* sql`
           UPDATE webhook_endpoints SET secret_prefix = ${secret_prefix}, secret_sealed = ${bytes(sealed)},
             previous_secret_sealed = ${bytes(previous)}, previous_secret_until = ${instant(until)},
-            revision = ${int8(yield* nextRevision)}, updated_at = ${instant(now)}
+            revision = ${int8(yield* nextRevision)}, updated_at = ${instant(now)}, exhausted_in_a_row = 0
           WHERE id = ${webhook.id}`
         yield* events.append({
           ...eventOf("webhook.secret_rotated", webhook.id),

@@ -33,6 +33,7 @@ const outcome = (
   ended_at: now,
   failure: undefined,
   gone: false,
+  revision: 1,
   ...changes
 })
 

@@ -1,4 +1,4 @@
-/** Deliveries that fail: when they are retried, and what disables an endpoint. */
+/** Deliveries that fail: when they are retried. */
 import type { ServerResponse } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -6,29 +6,18 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { Delivery } from "../../../src/ledger/webhooks/Delivery.ts"
 import { Webhooks } from "../../../src/ledger/webhooks/Webhooks.ts"
-import { eventsOf } from "../../support/database/Services.ts"
 import {
   appendEvent,
   deliveriesOf,
   layerWebhooks,
   makeEndpoint,
   makeReceiver,
-  type Receiver,
-  untilDeliveries,
+  runPass,
   untilSettled
 } from "../../support/http/Webhooks.ts"
-import { poll } from "../../support/rules/Poll.ts"
 
 const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
 const second = 1_000
-
-/** Runs a pass and waits until the given number of an endpoint's deliveries have been answered and recorded. */
-const runPass = Effect.fnUntraced(function* (receiver: Receiver, endpointId: string, count = 1) {
-  yield* pass
-  const received = yield* Effect.replicateEffect(receiver.next, count)
-  yield* untilSettled(endpointId)
-  return received
-})
 
 const failureOf = Effect.fnUntraced(function* (endpointId: string) {
   const sql = yield* SqlClient.SqlClient
@@ -181,89 +170,6 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
       }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
       yield* appendEvent()
-      yield* runPass(receiver, webhook.id)
-      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
-    })
-  )
-})
-
-layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
-  const isActive = Effect.fnUntraced(function* (id: string) {
-    return (yield* (yield* Webhooks).get(id)).is_active
-  })
-  const disabledEvents = Effect.fnUntraced(function* (id: string) {
-    return (yield* eventsOf(id))
-      .filter(({ event_type }) => event_type === "webhook.disabled")
-      .map(({ actor_id, actor_type, metadata }) => [actor_type, actor_id, metadata["reason"]])
-  })
-
-  it.effect("that answers 410 is disabled immediately; after it is enabled again it gets the events it missed", () =>
-    Effect.gen(function* () {
-      const receiver = yield* makeReceiver
-      receiver.answer(() => ({ status: 410 }))
-      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-      yield* appendEvent()
-      yield* runPass(receiver, webhook.id)
-      yield* poll(isActive(webhook.id), (active) => !active)
-      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "gone"]])
-      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "exhausted")
-      yield* appendEvent()
-      assert.strictEqual((yield* deliveriesOf(webhook.id)).length, 1)
-
-      receiver.answer(() => ({ status: 204 }))
-      yield* (yield* Webhooks).update(webhook.id, { is_active: true })
-      yield* appendEvent()
-      yield* runPass(receiver, webhook.id)
-      assert.deepStrictEqual(
-        (yield* deliveriesOf(webhook.id)).map(({ status }) => status),
-        ["exhausted", "delivered"]
-      )
-    })
-  )
-
-  it.effect("is disabled when ten deliveries in a row were abandoned, and one success resets the count", () =>
-    Effect.gen(function* () {
-      const receiver = yield* makeReceiver
-      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-      const failing = Effect.fnUntraced(function* (count: number) {
-        receiver.answer(() => ({ status: 500 }))
-        for (let index = 0; index < count; index++) {
-          yield* appendEvent()
-          yield* runPass(receiver, webhook.id)
-        }
-      })
-      yield* failing(9)
-      receiver.answer(() => ({ status: 200 }))
-      yield* appendEvent()
-      yield* runPass(receiver, webhook.id)
-      yield* failing(9)
-      assert.isTrue(yield* isActive(webhook.id))
-      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [])
-      yield* failing(1)
-      yield* poll(isActive(webhook.id), (active) => !active)
-      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "exhausted"]])
-      yield* (yield* Webhooks).update(webhook.id, { is_active: true })
-      yield* failing(9)
-      assert.isTrue(yield* isActive(webhook.id))
-    })
-  )
-
-  it.effect("that is disabled keeps its pending deliveries", () =>
-    Effect.gen(function* () {
-      const [goneReceiver, receiver] = [yield* makeReceiver, yield* makeReceiver]
-      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-      const sql = yield* SqlClient.SqlClient
-      goneReceiver.answer(() => ({ status: 410 }))
-      yield* appendEvent()
-      yield* sql`UPDATE webhook_deliveries SET due_at = due_at + interval '1 hour' WHERE endpoint_id = ${webhook.id}`
-      yield* (yield* Webhooks).update(webhook.id, { url: goneReceiver.url })
-      yield* appendEvent()
-      yield* runPass(goneReceiver, webhook.id)
-      yield* untilDeliveries(webhook.id, (rows) => rows.map(({ status }) => status).join() === "pending,exhausted")
-      yield* TestClock.adjust("2 hours")
-      yield* pass
-      assert.strictEqual(goneReceiver.received.length, 1)
-      yield* (yield* Webhooks).update(webhook.id, { url: receiver.url, is_active: true })
       yield* runPass(receiver, webhook.id)
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
     })

@@ -166,6 +166,14 @@ export const untilDeliveries = (endpointId: string, wanted: (rows: ReadonlyArray
 export const untilSettled = (endpointId: string) =>
   untilDeliveries(endpointId, (rows) => rows.every(({ leased_until }) => leased_until === null))
 
+/** Runs a pass and waits until the given number of an endpoint's deliveries have been answered and recorded. */
+export const runPass = Effect.fnUntraced(function* (receiver: Receiver, endpointId: string, count = 1) {
+  yield* (yield* Delivery).pass
+  const received = yield* Effect.replicateEffect(receiver.next, count)
+  yield* untilSettled(endpointId)
+  return received
+})
+
 /** The whole service with its workers; deliveries to loopback are allowed. */
 export const layerService = (settings: Values = {}) =>
   Workers.layer.pipe(
