@@ -30,6 +30,9 @@ export const missingDeliveries = (sql: SqlClient.SqlClient, after: number, upTo:
   WHERE event.sequence > ${after} AND event.sequence <= ${upTo}
   ON CONFLICT DO NOTHING`
 
-/** Signals a change of subscriptions to all appending transactions. Run it after the change and before its event. */
+/**
+ * Signals a change of subscriptions to all appending transactions. Run it before the change, and after the endpoint's row is locked:
+ * it numbers the entries that were committed before, which get the deliveries of the earlier subscriptions.
+ */
 export const subscriptionsChanged = (sql: SqlClient.SqlClient) =>
   waitsForLog(sql`UPDATE event_sequence SET webhooks_revision = webhooks_revision + 1`)

@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Latch, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
-import { waitsForLog } from "../../platform/postgres/queries/Sql.ts"
+import { busyLog, waitsForLog } from "../../platform/postgres/queries/Sql.ts"
 import { counterWait } from "../../platform/telemetry/Metrics.ts"
 import { type CounterLock, counterWaitMillis } from "./CounterLock.ts"
 
@@ -40,11 +40,14 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
   let averageMillis = 0
   let storedUntil = Number.NEGATIVE_INFINITY
 
-  const isWaiting = Effect.map(
-    sql<{ readonly waiting: boolean }>`
-      SELECT EXISTS (SELECT FROM waiting_entries WHERE writer >= waiting_since(counter)) AS waiting FROM event_sequence counter`,
-    ([row]) => row!.waiting
-  )
+  const isWaitingOf = (writers: Statement.Fragment) =>
+    Effect.map(
+      sql<{ readonly waiting: boolean }>`
+        SELECT EXISTS (SELECT FROM waiting_entries WHERE writer >= waiting_since(counter) AND ${writers}) AS waiting
+        FROM event_sequence counter`,
+      ([row]) => row!.waiting
+    )
+  const isWaiting = isWaitingOf(sql`true`)
   /** Updates the counter, whose trigger numbers all entries that are committed. Returns whether the condition held. */
   const number = (condition: Statement.Fragment) =>
     Effect.suspend(() => {
@@ -63,9 +66,18 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
 
   const numberWaiting = Effect.gen(function* () {
     if (!(yield* isWaiting)) return
-    // A request's own transaction must not hold the counter until its end, so another one is waited for.
-    if (Option.isNone(yield* Effect.serviceOption(sql.transactionService))) yield* number(sql`true`)
-    else for (let pauses = 0; pauses < pausesMax && (yield* isWaiting); pauses++) yield* pauseFor(otherNodeMillis)
+    if (Option.isSome(yield* Effect.serviceOption(sql.transactionService))) yield* awaitNumbers
+    else yield* number(sql`true`)
+  })
+  // A request's own transaction must not hold the counter until its end, so another one is waited for. Entries of transactions that
+  // begin later do not matter: while commits store entries, some always wait.
+  const awaitNumbers = Effect.gen(function* () {
+    const [row] = yield* sql<{ readonly next: string }>`SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next`
+    const isEarlierWaiting = isWaitingOf(sql`writer < ${row!.next}::text::xid8`)
+    for (let pauses = 0; yield* isEarlierWaiting; pauses++) {
+      if (pauses === pausesMax) return yield* Effect.fail(busyLog())
+      yield* pauseFor(otherNodeMillis)
+    }
   })
 
   // One node at a time: the others would hold the counter and find nothing to number.

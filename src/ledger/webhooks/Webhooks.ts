@@ -1,7 +1,7 @@
 /**
  * Webhook endpoints. Each command is one transaction with its event. Secrets are encrypted with the master key, because
  * deliveries are signed with them. Only the response that creates or rotates a secret contains it, and no event does. A
- * command that changes subscriptions raises their revision before it appends its event.
+ * command that changes subscriptions raises their revision before the change, and then appends its event.
  */
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -128,11 +128,11 @@ export class Webhooks extends Context.Service<
           updated_at: now
         }
         const sealed = yield* masterKey.seal(Buffer.from(secret), secretPlace(webhook.id))
+        yield* subscriptionsChanged(sql)
         yield* sql`
           INSERT INTO webhook_endpoints (id, name, url, event_types, is_active, secret_prefix, secret_sealed, created_at, updated_at)
           VALUES (${webhook.id}, ${webhook.name}, ${webhook.url}, ${arrays.text(webhook.event_types)}, ${webhook.is_active},
             ${webhook.secret_prefix}, ${bytes(sealed)}, ${instant(now)}, ${instant(now)})`
-        yield* subscriptionsChanged(sql)
         yield* events.append({ ...eventOf("webhook.created", webhook.id), metadata: recorded(webhook) })
         return { webhook, secret }
       }, inTransaction)
@@ -172,12 +172,12 @@ export class Webhooks extends Context.Service<
         const changed = Object.keys(changesOf(before, webhook, ["name", "url", "event_types", "is_active"]))
         if (changed.length === 0) return before
         const now = yield* Clock.currentTimeMillis
+        yield* subscriptionsChanged(sql)
         yield* sql`
           UPDATE webhook_endpoints SET name = ${name}, url = ${url}, event_types = ${arrays.text(event_types)},
             is_active = ${is_active}, revision = ${int8(yield* nextRevision)}, updated_at = ${instant(now)}, exhausted_in_a_row = 0,
             disabled_reason = CASE WHEN ${is_active} THEN NULL ELSE disabled_reason END
           WHERE id = ${before.id}`
-        yield* subscriptionsChanged(sql)
         const [older, newer] = [recorded(before), recorded(webhook)]
         const changes = Object.fromEntries(changed.map((field) => [field, { old: older[field]!, new: newer[field]! }]))
         yield* events.append({ ...eventOf("webhook.updated", before.id), metadata: { changes } })
@@ -203,9 +203,9 @@ export class Webhooks extends Context.Service<
 
       const remove = Effect.fn("Webhooks.delete")(function* (id: string) {
         const { before } = yield* locked(id)
+        yield* subscriptionsChanged(sql)
         // Its deliveries are no longer claimed. The retention removes them later, because they may be very many.
         yield* sql`DELETE FROM webhook_endpoints WHERE id = ${id}`
-        yield* subscriptionsChanged(sql)
         yield* events.append({ ...eventOf("webhook.deleted", id), metadata: { name: before.name } })
       }, inTransaction)
 

@@ -142,6 +142,7 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
   Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
     const cleaned = yield* cleanedUnits(sql, units)
     if (cleaned.faults.length > 0) return yield* refused(cleaned.faults)
+    const isRehearsal = yield* IsRehearsal
     const adjusted = cleaned.units
     const counts = new Map<string, number>()
     const kept = new Set<Unit>()
@@ -157,6 +158,7 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
       const group = adjusted.filter((unit) => unit.root.table === root)
       if (group.length === 0) continue
       const entries = group.map((unit) => unit.root)
+      if (root.type === "webhook" && !isRehearsal) yield* subscriptionsChanged(sql)
       const inserted = yield* insert(entries)
       const existing = yield* existingKeys(
         sql,
@@ -180,8 +182,7 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
     }
     if (faults.length > 0) return yield* refused(faults)
     const erased = [...cleaned.erased].flatMap(([unit, fault]) => (kept.has(unit) ? [fault] : []))
-    if (yield* IsRehearsal) return { written: counts, present, erased }
-    if (counts.has("webhook")) yield* subscriptionsChanged(sql)
+    if (isRehearsal) return { written: counts, present, erased }
     const eventsOf = yield* makeEvents
     yield* events.appendRows(adjusted.filter((unit) => kept.has(unit)).flatMap(eventsOf.unit))
     for (const { large } of kept) {

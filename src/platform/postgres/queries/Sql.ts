@@ -95,12 +95,14 @@ const logBusy = "LS002"
  * transaction holds from its append to the end of its commit. It does not concern rows that the transaction locked before.
  */
 export const waitsForLog = <A>(append: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> =>
-  Effect.mapError(append, (error) => {
-    if (!isLockTimeout(error)) return error
-    const message = "The event log was not free in time"
-    const cause = Object.assign(new Error(message, { cause: error }), { code: logBusy })
-    return new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause, message }) })
-  })
+  Effect.mapError(append, (error) => (isLockTimeout(error) ? busyLog(error) : error))
+
+/** The failure of a statement that waited for other transactions to release the event log. */
+export const busyLog = (reason?: SqlError.SqlError): SqlError.SqlError => {
+  const message = "The event log was not free in time"
+  const cause = Object.assign(new Error(message, { cause: reason }), { code: logBusy })
+  return new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause, message }) })
+}
 
 /** Whether other transactions held the event log for too long. */
 export const isLogBusy = (error: unknown): boolean => sqlState(error) === logBusy
