@@ -1,18 +1,20 @@
 /**
  * The connection for creating, attaching and detaching partitions: one node at a time, without a time limit for
  * statements, and with a short one for locks. All writers wait behind a statement that locks the whole table, so it
- * fails before a commit would, and is retried later.
+ * fails before a commit would, and is retried later. The server ends the session of a node that is frozen or cut off.
  */
 import { Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import { openSession, Postgres, type ServerSession } from "../../platform/postgres/driver/Postgres.ts"
-import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
+import { HoldLimit, pauseFor } from "../../platform/postgres/driver/Transactions.ts"
 import { unlessContended } from "../../platform/postgres/queries/Sql.ts"
 import { sendHeartbeat } from "../../platform/workers/PassHeartbeat.ts"
 
 /** Shorter than the 250 ms after which a commit stops waiting for a lock. */
 const lockTimeoutMillis = 100
 const reserveTimeoutMillis = 5_000
+/** Longer than the pauses between transactions. The session of a frozen node keeps other nodes from this work. */
+const idleMillisMax = 60_000
 const attemptsMax = 3
 const pauseMillis = 1_000
 
@@ -27,8 +29,9 @@ export const withPartitionSession = Effect.fnUntraced(function* <A, E, R>(
     Effect.gen(function* () {
       const session = yield* openSession(url)
       const [row] = yield* session.values(
-        "SELECT pg_try_advisory_lock(hashtextextended('licensing/partitions', 0)), set_config('lock_timeout', $1, false)",
-        [String(lockTimeoutMillis)]
+        `SELECT pg_try_advisory_lock(hashtextextended('licensing/partitions', 0)), set_config('lock_timeout', $1, false),
+          set_config('idle_in_transaction_session_timeout', $2, false), set_config('idle_session_timeout', $3, false)`,
+        [String(lockTimeoutMillis), String(yield* HoldLimit), String(idleMillisMax)]
       )
       return row?.[0] === true ? Option.some(yield* use(session)) : Option.none<A>()
     })

@@ -1,11 +1,15 @@
 /** Partitions are attached ahead of the numbers; no insert fails if the worker is late. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Deferred, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { withPartitionSession } from "../../../src/ledger/partitions/PartitionSession.ts"
 import { Partitions } from "../../../src/ledger/partitions/Partitions.ts"
 import { Settings } from "../../../src/platform/config/Config.ts"
+import type { Postgres } from "../../../src/platform/postgres/driver/Postgres.ts"
+import { HoldLimit } from "../../../src/platform/postgres/driver/Transactions.ts"
 import { Database, holdLock } from "../../support/database/Database.ts"
 import { appendEvents, appendUses, partitionsOf } from "../../support/database/Partitions.ts"
+import { poll } from "../../support/rules/Poll.ts"
 
 const license = { license: "lic_1", feature: "feat_1" }
 const sizes = { rowsMax: 1_000, rowsMin: 1_000, scanMax: 2_000, marginMin: 1_000 }
@@ -15,7 +19,7 @@ const validating = { ...sizes, scanMax: 100 }
 /** Runs a test with the worker on a database of its own. */
 const withWorker =
   (limits: typeof sizes) =>
-  <A, E>(test: Effect.Effect<A, E, Partitions | SqlClient.SqlClient>) =>
+  <A, E>(test: Effect.Effect<A, E, Partitions | Postgres | SqlClient.SqlClient>) =>
     Effect.provide(
       test,
       Layer.fresh(
@@ -157,4 +161,23 @@ describe("partitions", () => {
         yield* appendUses(license, 1_500, yield* Clock.currentTimeMillis)
       }).pipe(withWorker(validating))
     )
+
+  it.live("of a node that is frozen while it locks a table are left to the others, and writers continue", () =>
+    Effect.gen(function* () {
+      const locked = yield* Deferred.make<void>()
+      const frozen = withPartitionSession(({ values }) =>
+        Effect.gen(function* () {
+          yield* values("BEGIN")
+          yield* values("LOCK TABLE ONLY usage_ledger IN ACCESS EXCLUSIVE MODE")
+          yield* Deferred.succeed(locked, undefined)
+          yield* Effect.never
+        })
+      )
+      yield* Effect.forkChild(Effect.provideService(frozen, HoldLimit, 100))
+      yield* Deferred.await(locked)
+      yield* appendUses(license, 10, yield* Clock.currentTimeMillis)
+      const { pass } = yield* Partitions
+      yield* poll(Effect.andThen(pass, partitionsOf("usage_ledger")), (partitions) => partitions.length === 2)
+    }).pipe(withWorker(sizes))
+  )
 })

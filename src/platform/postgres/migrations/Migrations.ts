@@ -80,6 +80,8 @@ const refuse = (message: string) => new MigrationRefused({ message })
 // The lock under which one node migrates at a time; the number is arbitrary. It belongs to the session, so a crash frees it.
 const migrationLock = 7_210_665_121
 
+/** A node that is frozen or cut off within a step holds its locks for this long. A busy node may take seconds. */
+const idleInTransactionMillis = 10_000
 const lockRetryMillis = 200
 /** Long enough for another node to get the lock that it waits for in a statement. */
 const restartPauseMillis = 2_000
@@ -91,7 +93,9 @@ export const run = Effect.fn("Migrations.run")(
     // A separate session, because the time limits of the service's statements must not apply to a migration.
     const session = yield* openSession(options.url)
     yield* session.values(
-      "SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout', 'lock_timeout']) AS name"
+      `SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false),
+        set_config('idle_in_transaction_session_timeout', $1, false)`,
+      [String(idleInTransactionMillis)]
     )
     const done: Array<string> = []
     const applyMissing = Effect.gen(function* () {

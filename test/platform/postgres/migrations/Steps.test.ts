@@ -90,6 +90,19 @@ layer(Layer.merge(NodeServices.layer, layerQuiet), { excludeTestServices: true, 
       })
     )
 
+    it.effect("is ended by the server if its node stops within a step or within the migration", () =>
+      Effect.gen(function* () {
+        const limit = "INSERT INTO stones VALUES (current_setting('idle_in_transaction_session_timeout'))"
+        const third = { "0002_second.sql": "ALTER TABLE stones ADD COLUMN weight int4;", "0003_third.sql": limit }
+        const { migrate, sql } = yield* used(third, { "0002_second.sql": `-- step\n${limit}` })
+        yield* migrate
+        assert.deepStrictEqual(yield* sql`SELECT name FROM stones WHERE name <> 'a'`, [
+          { name: "10s" },
+          { name: "10s" }
+        ])
+      })
+    )
+
     it.effect("lets writers pass while it waits for a table", () =>
       Effect.gen(function* () {
         const { migrate, session, sql } = yield* used()
