@@ -1,6 +1,7 @@
 /**
- * Compares the node's clock with the database server's, and logs when they start and stop to differ. Nothing depends on
- * the server's clock. But all nodes use one server, so a node that differs from it differs from the other nodes.
+ * Compares the node's clock with the database server's, and logs when they start and stop to differ. No
+ * decision depends on the server's clock. But all nodes use one server, so a node that differs from it differs from the
+ * other nodes.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

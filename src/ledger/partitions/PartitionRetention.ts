@@ -5,6 +5,7 @@
 import { Clock, Effect } from "effect"
 import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
+import { unlessContended } from "../../platform/postgres/queries/Sql.ts"
 import type { Parent } from "./PartitionEnd.ts"
 import { inShortLocks, type PartitionSession } from "./PartitionSession.ts"
 
@@ -38,40 +39,50 @@ const isSummed = `
       AND d.day > coalesce((SELECT max(g.newest_at) FROM sequence_partitions g WHERE g.parent = 'usage_ledger'), '-infinity'))
     AND NOT EXISTS (SELECT FROM event_id_copy)`
 
+/** The earlier of the node's clock and the database server's, so that a clock that is far ahead removes nothing. */
+const earlierClock = Effect.fnUntraced(function* ({ values }: PartitionSession, clockOffsetSeconds: number) {
+  const now = yield* Clock.currentTimeMillis
+  const [[serverNow]] = (yield* values("SELECT clock_timestamp()")) as [[number]]
+  return Math.min(now, serverNow + clockOffsetSeconds * 1_000)
+})
+
 /** Detaches the partitions of a table that are older than some days, oldest first. 0 days: none. */
-export const detachOld = Effect.fnUntraced(function* (session: PartitionSession, parent: Parent, days: number) {
+export const detachOld = Effect.fnUntraced(function* (
+  session: PartitionSession,
+  parent: Parent,
+  days: number,
+  clockOffsetSeconds: number
+) {
   const { values } = session
   while (days > 0) {
-    const now = yield* Clock.currentTimeMillis
-    const before = [instant(now - days * dayMillis)]
-    const [found] = yield* values(expendable(parent), before)
+    const now = yield* earlierClock(session, clockOffsetSeconds)
+    const before = instant(now - days * dayMillis)
+    const [found] = yield* values(expendable(parent), [before])
     if (found === undefined) return
     const name = String(found[0])
     let isDetached = false
     const detach = Effect.gen(function* () {
       yield* values(`LOCK TABLE ONLY ${parent.name} IN ACCESS EXCLUSIVE MODE`)
-      const [row] = yield* values(expendable(parent), before)
-      isDetached = row?.[0] === name
-      if (!isDetached) return
-      yield* values(`ALTER TABLE ${parent.name} DETACH PARTITION ${name}`)
-      yield* values(
-        `UPDATE sequence_partitions SET detached_at = $1, newest_at = times.newest_at
-          FROM (${expendable(parent)}) AS times WHERE sequence_partitions.name = times.name`,
-        before
+      const rows = yield* values(
+        `UPDATE sequence_partitions p SET detached_at = $2, newest_at = times.newest_at
+          FROM (${expendable(parent)}) AS times WHERE p.name = times.name AND p.name = '${name}' RETURNING p.name`,
+        [before, instant(now)]
       )
+      isDetached = rows.length > 0
+      if (isDetached) yield* values(`ALTER TABLE ${parent.name} DETACH PARTITION ${name}`)
     })
     if (!(yield* inShortLocks(session, name, detach)) || !isDetached) return
     yield* Effect.logInfo("Detached a partition that is past its retention.", { partition: name })
   }
 })
 
-/** Drops detached partitions that still exist under their names. */
+/** Drops detached partitions that still exist under their names, except those that others read, as a backup does. */
 export const dropDetached = Effect.fnUntraced(function* ({ values }: PartitionSession) {
   const rows = yield* values(`
     SELECT name FROM sequence_partitions p JOIN pg_class c ON c.relname = p.name
     WHERE p.detached_at IS NOT NULL AND c.relnamespace = 'public'::regnamespace AND NOT c.relispartition`)
   for (const [name] of rows) {
-    yield* values(`DROP TABLE ${name}`)
+    if (!(yield* unlessContended(values, values(`DROP TABLE ${name}`)))) continue
     yield* Effect.logInfo("Dropped a detached partition.", { partition: name })
   }
 })

@@ -44,7 +44,7 @@ export class Partitions extends Context.Service<Partitions, { readonly pass: Eff
             }
             yield* recordFirstEvents(session)
             yield* copyEventIds(session)
-            for (const parent of parents) yield* detachOld(session, parent, daysOf(parent))
+            for (const parent of parents) yield* detachOld(session, parent, daysOf(parent), settings.clockOffsetSeconds)
             if (settings.retentionDrop) yield* dropDetached(session)
             if (isPlanLogged) return
             isPlanLogged = true

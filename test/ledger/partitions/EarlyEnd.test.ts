@@ -35,12 +35,16 @@ const onDatabase = <A, E>(test: Effect.Effect<A, E, Layer.Success<typeof Subject
     Effect.provide(Layer.fresh(Subject))
   )
 
+/** Noon is years ahead of the database server's clock. */
+const clockOffsetSeconds = 10 * 366 * 86_400
+
 /** The worker of a node with settings of its own. */
 const passWith = Effect.fnUntraced(function* (
   limits: typeof scanned,
   given: Parameters<typeof Settings.layerTest>[0] = {}
 ) {
-  const worker = Layer.fresh(Partitions.layerWith(limits).pipe(Layer.provide(Settings.layerTest(given))))
+  const settings = Settings.layerTest({ clockOffsetSeconds, ...given })
+  const worker = Layer.fresh(Partitions.layerWith(limits).pipe(Layer.provide(settings)))
   yield* Context.get(yield* Layer.build(worker), Partitions).pass
 }, Effect.scoped)
 

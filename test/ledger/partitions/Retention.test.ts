@@ -12,6 +12,7 @@ import { Partitions } from "../../../src/ledger/partitions/Partitions.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
 import { Settings } from "../../../src/platform/config/Config.ts"
+import * as RehearsalClock from "../../../src/platform/telemetry/RehearsalClock.ts"
 import { Database, holdLock } from "../../support/database/Database.ts"
 import { makeNode } from "../../support/database/LicenseNodes.ts"
 import { appendEvents, appendUses, partitionsOf } from "../../support/database/Partitions.ts"
@@ -92,6 +93,12 @@ const removed = Effect.gen(function* () {
   return history
 })
 
+/** The tables of the partitions that `removed` has detached. */
+const tables = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql`SELECT relname AS name FROM pg_class WHERE relname ~ '^(event_log|usage_ledger)_from_(1|2001)$'`
+)
+
 describe("partitions past their retention", () => {
   it.live("go once nothing needs their rows", () =>
     Effect.gen(function* () {
@@ -167,13 +174,70 @@ describe("partitions past their retention", () => {
 
   it.live("stay as tables unless a setting drops them", () =>
     Effect.gen(function* () {
+      yield* removed
+      yield* passWith({ eventRetentionDays: 0, ledgerRetentionDays: 0 })
+      assert.lengthOf(yield* tables, 4)
+      yield* passWith({ ...settings, retentionDrop: true })
+      assert.deepStrictEqual(yield* tables, [])
+    }).pipe(onDatabase)
+  )
+
+  it.live("that others read, as a backup does, are dropped later", () =>
+    Effect.gen(function* () {
+      yield* removed
+      const drop = passWith({ ...settings, retentionDrop: true })
+      const reader = yield* holdLock((sql) => sql`SELECT FROM event_log_from_2001 LIMIT 1`)
+      yield* drop
+      assert.deepStrictEqual(yield* tables, [{ name: "event_log_from_2001" }])
+      yield* reader.release
+      yield* drop
+      assert.deepStrictEqual(yield* tables, [])
+    }).pipe(onDatabase)
+  )
+
+  it.live("go by the clocks of the node and of the database, which must both be past it", () =>
+    Effect.gen(function* () {
+      yield* makeHistory
+      yield* summed
+      const retention = { eventRetentionDays: 20, ledgerRetentionDays: 20 }
+      const days = 30
+      const ahead = Effect.provide(RehearsalClock.layer(() => days * dayMillis))
+      yield* passWith(retention).pipe(ahead)
+      assert.deepStrictEqual(yield* detached, [[], []])
+      // A rehearsal's clock is ahead on purpose.
+      yield* passWith({ ...retention, clockOffsetSeconds: days * 86_400 }).pipe(ahead)
+      assert.isNotEmpty((yield* detached)[1])
+    }).pipe(onDatabase)
+  )
+
+  it.live("are recorded with the time of their detachment", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { now, start } = yield* removed
+      const rows = yield* sql<{ readonly detached_at: number; readonly newest_at: number }>`
+        SELECT detached_at, newest_at FROM sequence_partitions WHERE detached_at IS NOT NULL`
+      assert.lengthOf(rows, 4)
+      for (const { detached_at, newest_at } of rows) {
+        assert.isAtLeast(detached_at, now)
+        assert.isAtLeast(newest_at, start)
+        assert.isBelow(newest_at, now - 4 * dayMillis)
+      }
+    }).pipe(onDatabase)
+  )
+
+  it.live("can be attached and read again, with a retention that covers them", () =>
+    Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* removed
-      const tables = sql`SELECT count(*) AS tables FROM pg_class WHERE relname ~ '^(event_log|usage_ledger)_from_(1|2001)$'`
-      yield* passWith({ eventRetentionDays: 0, ledgerRetentionDays: 0 })
-      assert.deepStrictEqual(yield* tables, [{ tables: 4 }])
-      yield* passWith({ ...settings, retentionDrop: true })
-      assert.deepStrictEqual(yield* tables, [{ tables: 0 }])
+      yield* sql`ALTER TABLE usage_ledger ATTACH PARTITION usage_ledger_from_1 FOR VALUES FROM (MINVALUE) TO (2001)`
+      yield* sql`ALTER TABLE usage_ledger ATTACH PARTITION usage_ledger_from_2001 FOR VALUES FROM (2001) TO (4001)`
+      yield* sql`UPDATE sequence_partitions SET detached_at = NULL, newest_at = NULL WHERE parent = 'usage_ledger'`
+      yield* passWith({ eventRetentionDays: 4, ledgerRetentionDays: 0 })
+      const reports = yield* ReportsDatabase
+      const ledger = yield* reports.snapshot(usageLedger(reports.sql, {}, { limit: 10, cursor: 2 }))
+      assert.deepStrictEqual([ledger.items.map(({ sequence }) => sequence), ledger.removedTo], [[1], undefined])
+      yield* (yield* Partitions).pass
+      assert.deepStrictEqual((yield* detached)[1], [2_001, 4_001])
     }).pipe(onDatabase)
   )
 })
