@@ -5,7 +5,7 @@
  */
 import { Effect, Random } from "effect"
 import { SqlError } from "effect/sql"
-import { concurrentChange, isConcurrentChange } from "../../platform/postgres/queries/Sql.ts"
+import { concurrentChange, isGroupGivenUp } from "../../platform/postgres/queries/Sql.ts"
 import type { GroupId } from "./Fence.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -53,13 +53,13 @@ export const changesOfEarlierEpoch = new SqlError.SqlError({
   })
 })
 
-/** Takes a new epoch if the database refuses a group's number, the only conflict of writes without outdated licenses. */
+/** Takes a new epoch if the database refuses a group's number. */
 export const renewingEpoch =
   (epoch: Epoch) =>
   <A>(write: (groupId: GroupId) => Effect.Effect<A, SqlError.SqlError>) =>
   (groupId: GroupId): Effect.Effect<A, SqlError.SqlError> =>
     Effect.tapError(write(groupId), (error) =>
       Effect.sync(() => {
-        if (isConcurrentChange(error)) epoch.renew(groupId.epoch)
+        if (isGroupGivenUp(error)) epoch.renew(groupId.epoch)
       })
     )

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
-import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
+import { concurrentChange, groupGivenUp } from "../../platform/postgres/queries/Sql.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>
@@ -56,7 +56,7 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
   return Effect.map(
     sql<{ readonly id: string }>`
       WITH written AS (${writeLicenses(sql, groupId, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
-        SELECT demand(EXISTS (SELECT FROM numbered), ${concurrentChange}, 'the group was given up') AS holds
+        SELECT demand(EXISTS (SELECT FROM numbered), ${groupGivenUp}, 'the group was given up') AS holds
       ) SELECT written.id FROM written, claimed WHERE claimed.holds`,
     (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
   )

@@ -9,6 +9,7 @@ import { makeEpoch } from "../../../src/licensing/engine/Epoch.ts"
 import { type PendingCommand, pendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
 import { activate } from "../../../src/licensing/rules/Activation.ts"
 import { consume } from "../../../src/licensing/rules/Consumption.ts"
+import { concurrentChange, isConcurrentChange } from "../../../src/platform/postgres/queries/Sql.ts"
 import { Traces } from "../../../src/platform/telemetry/Traces.ts"
 import { Database } from "../../support/database/Database.ts"
 import { makeNode } from "../../support/database/LicenseNodes.ts"
@@ -103,6 +104,19 @@ layer(Database.layer, { timeout: 60_000 })("a retired epoch", (it) => {
       yield* other.journal.retire(current)
       yield* node.ask(license.license, activate, activation(license))
       assert.notStrictEqual(node.journal.epoch.current, current)
+    })
+  )
+
+  it.effect("is the only reason for a new one: other concurrent changes are none", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const node = yield* makeNode
+      const { license } = yield* makeLicense()
+      const { current } = node.journal.epoch
+      const canceled = sql`SELECT demand(false, ${concurrentChange}, 'the job was canceled')`
+      const changes = Effect.succeed({ group: [], statements: [canceled] })
+      assert.isTrue(isConcurrentChange(yield* Effect.flip(node.journal.many.locked([license], changes))))
+      assert.strictEqual(node.journal.epoch.current, current)
     })
   )
 

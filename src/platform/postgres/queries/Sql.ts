@@ -80,7 +80,13 @@ export const violates = (error: unknown, constraint: string): boolean => violate
 /** The SQLSTATE of a statement that fails because a row has changed since the decision. */
 export const concurrentChange = "LS001"
 
-export const isConcurrentChange = (error: unknown): boolean => sqlState(error) === concurrentChange
+/** The concurrent change that refuses the number of a node's group, because the group was given up. */
+export const groupGivenUp = "LS003"
+
+export const isConcurrentChange = (error: unknown): boolean =>
+  sqlState(error) === concurrentChange || isGroupGivenUp(error)
+
+export const isGroupGivenUp = (error: unknown): boolean => sqlState(error) === groupGivenUp
 
 /** Whether the server has run out of disk, memory or connections. */
 export const isOutOfResources = (error: unknown): boolean => sqlState(error)?.startsWith("53") === true
