@@ -129,13 +129,13 @@ const layerOf = (environment: Environment, pool: NodePool) => {
   )
   const client = Layer.succeed(SqlClient.SqlClient, scheduledSql)
   // Names every member: a new one must go through the scheduler before it can be used here.
-  const { listen, notify, customPlanned, pools, url } = postgres
+  const { customPlanned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
     const pipelined = scheduled(environment, pool, what, isRetried, postgres.pipelined as Run)
     // For the server and the caller the same as one transaction whose statements travel with its COMMIT.
     const inOneWrite = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
       pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
-    return Layer.succeed(Postgres, Postgres.of({ pipelined, inOneWrite, listen, notify, customPlanned, pools, url }))
+    return Layer.succeed(Postgres, Postgres.of({ pipelined, inOneWrite, customPlanned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
     // Time leaps by days within a step, which no deadline survives.

@@ -3,7 +3,7 @@
 // and Parameters.ts depend on the driver.
 import { readFileSync } from "node:fs"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import { Context, Duration, Effect, Layer, Queue, Redacted, Schedule, Schema, Stream } from "effect"
+import { Context, Duration, Effect, Layer, Queue, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { addressOf } from "../../config/DatabaseAddress.ts"
@@ -21,7 +21,7 @@ export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>
 
 export interface Options {
   readonly url: Redacted.Redacted<string>
-  /** The maximum number of connections, a quarter of them for pipelined transactions. Lists add two, each `listen` one. Default 16. */
+  /** The maximum number of connections, a quarter of them for pipelined transactions. Lists add two. Default 16. */
   readonly maxConnections?: number
   /** The time limit of a statement, 0 = none. Default 30,000. */
   readonly statementTimeoutMillis?: number
@@ -79,9 +79,6 @@ const connectionOptions = (options: Options, holdLimit: number): ConnectionOptio
 
 const statementTimeoutOf = ({ statementTimeoutMillis = 30_000 }: Options): number => statementTimeoutMillis
 
-/** "Subscribed" comes first and again after every lost connection: notifications in between are missed. */
-export type Listening = { readonly _tag: "Subscribed" } | { readonly _tag: "Notified"; readonly payload: string }
-
 export class Postgres extends Context.Service<
   Postgres,
   {
@@ -102,10 +99,6 @@ export class Postgres extends Context.Service<
     ): Effect.Effect<void, SqlError.SqlError>
     /** For lists: each statement is planned for its parameters. It does not join a running transaction. */
     readonly customPlanned: SqlClient.SqlClient
-    /** The notifications on a channel, over a separate connection, which is reopened if lost. Never fails. */
-    listen(channel: string): Stream.Stream<Listening>
-    /** Notifies a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
-    notify(channel: string, payload: string): Effect.Effect<void, SqlError.SqlError>
     /** The address of the database, for other connections to it. */
     readonly url: Redacted.Redacted<string>
     /** For metrics; each changes as its pool is used. */
@@ -128,31 +121,8 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
     makeClients(configure, options.maxConnections ?? 16, commitParameters(version, holdLimit))
   )
-
-  const subscribe = (channel: string) =>
-    PgConnection.make(configure()).pipe(
-      Effect.flatMap((connection) => connection.listen(channel)),
-      Effect.map((queue) =>
-        Stream.concat(
-          Stream.succeed<Listening>({ _tag: "Subscribed" }),
-          Stream.map(Stream.fromQueue(queue), ({ payload }): Listening => ({ _tag: "Notified", payload }))
-        )
-      ),
-      Stream.unwrap
-    )
-  const listen = (channel: string) =>
-    subscribe(channel).pipe(
-      Stream.tapError((error) => Effect.logWarning(`Listening on ${channel} is interrupted: ${reasonOf(error)}`)),
-      Stream.retry(reconnectSchedule),
-      Stream.orDie
-    )
-  const notify = Effect.fn("Postgres.notify")((channel: string, payload: string) =>
-    Effect.asVoid(client`SELECT pg_notify(${channel}, ${payload})`)
-  )
-  return Context.make(
-    Postgres,
-    Postgres.of({ pipelined, inOneWrite, customPlanned, listen, notify, url: options.url, pools })
-  ).pipe(Context.add(SqlClient.SqlClient, client))
+  const postgres = Postgres.of({ pipelined, inOneWrite, customPlanned, url: options.url, pools })
+  return Context.make(Postgres, postgres).pipe(Context.add(SqlClient.SqlClient, client))
 })
 
 /** Adds options to those of all connections. Each new connection reads the URL again, because the host may change. */

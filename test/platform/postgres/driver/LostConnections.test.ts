@@ -1,6 +1,6 @@
-/** How statements, transactions and subscriptions behave when their connection is missing or ends. */
-import { assert, it, layer } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Fiber, Layer, Stream } from "effect"
+/** How statements and transactions behave when their connection is missing or ends. */
+import { assert, layer } from "@effect/vitest"
+import { Cause, Context, Effect, Exit, Fiber, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
@@ -63,18 +63,3 @@ layer(Database.layer)("a connection", (it) => {
     })
   )
 })
-
-it.live("receives notifications again after its connection broke", () =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const { listen } = yield* Postgres
-    const terminateListener = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE query = 'LISTEN "tidings"' AND datname = current_database()`
-    const notifications = yield* listen("tidings").pipe(
-      Stream.take(2),
-      Stream.tap(() => terminateListener),
-      Stream.runCollect
-    )
-    assert.deepStrictEqual(notifications, [{ _tag: "Subscribed" }, { _tag: "Subscribed" }])
-  }).pipe(Effect.provide(Database.layer))
-)

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Random, Redacted, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Random, Redacted } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { int8 } from "../../../../src/platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
@@ -241,29 +241,6 @@ layer(Database.layer)("the database client", (it) => {
         assert.deepStrictEqual(yield* attemptsUntil("40001"), { attempts: 6, pauses: 5 })
         assert.deepStrictEqual(yield* attemptsUntil("23505"), { attempts: 1, pauses: 0 })
       })
-  )
-
-  it.effect("receives notifications once the notifying transaction commits", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { listen, notify } = yield* Postgres
-      const subscribed = yield* Deferred.make<void>()
-      const notifications = yield* listen("tidings").pipe(
-        Stream.tap(({ _tag }) => (_tag === "Subscribed" ? Deferred.succeed(subscribed, undefined) : Effect.void)),
-        Stream.take(3),
-        Stream.runCollect,
-        Effect.forkChild
-      )
-      yield* Deferred.await(subscribed)
-      yield* Effect.ignore(sql.withTransaction(Effect.andThen(notify("tidings", "undone"), Effect.fail("rolled back"))))
-      yield* sql.withTransaction(notify("tidings", "first"))
-      yield* notify("tidings", "second")
-      assert.deepStrictEqual(yield* Fiber.join(notifications), [
-        { _tag: "Subscribed" },
-        { _tag: "Notified", payload: "first" },
-        { _tag: "Notified", payload: "second" }
-      ])
-    })
   )
 
   it.effect("reports an unknown database and an invalid address in one line each", () =>
