@@ -49,7 +49,7 @@ export const makeOwner = Effect.gen(function* () {
     const [id, operation, licenseId, , requestId, , nonce, from] = message
     const received = fromWire(message)
     if (received === undefined) {
-      reply(asker, [id, "undecided"])
+      reply(asker, [id, "untaken"])
       return
     }
     const span = from === null ? undefined : traces?.startHandedOver(from, operation, requestId)
@@ -88,7 +88,7 @@ export const makeOwner = Effect.gen(function* () {
     if (commands.length === 0) asker.link.send({ ...currentEpoch(), ...(waitsForLock() && { waitsForLock: true }) })
     counter.updateUnsafe(commands.length, context)
     const isTaken = !isLeaving && named === epoch.current
-    for (const message of commands) isTaken ? take(asker, message) : reply(asker, [message[0], "undecided"])
+    for (const message of commands) isTaken ? take(asker, message) : reply(asker, [message[0], "untaken"])
   }
 
   /**

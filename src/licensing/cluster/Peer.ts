@@ -70,21 +70,28 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     if (wasReady !== (epoch !== undefined)) onReadiness()
   }
 
+  /** As if the command had never been handed over. */
+  const decideHere = ({ command, licenseId }: WaitingCommand) => actors.postHere(licenseId, command)
   const decideAgain = ({ command, licenseId }: WaitingCommand) => actors.postHere(licenseId, repeated(command))
 
   const settle = (outcome: Outcome): void => {
     const [id, kind] = outcome
     const sent = waiting.take(id)
     if (sent === undefined) return
-    counters[kind === "undecided" ? "returned" : "answered"].updateUnsafe(1, context)
-    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) liveness.reachedDatabase()
-    if (kind === "undecided") decideAgain(sent)
-    else answer(sent.command, outcome)
+    if (kind === "untaken" || kind === "undecided") {
+      counters.returned.updateUnsafe(1, context)
+      if (kind === "untaken") decideHere(sent)
+      else decideAgain(sent)
+      return
+    }
+    counters.answered.updateUnsafe(1, context)
+    if (kind === "signed" || outcome[2].code !== "NOT_READY") liveness.reachedDatabase()
+    answer(sent.command, outcome)
   }
 
-  /** Takes back what was not sent yet: this node decides it as if it had never been handed over. */
+  /** Takes back what was not sent yet. */
   const takeBackUnsent = () => {
-    for (const { command, licenseId } of waiting.takeUnsent()) actors.postHere(licenseId, command)
+    for (const unsent of waiting.takeUnsent()) decideHere(unsent)
   }
 
   /** Ends the epochs of all commands that wait, and then decides those whose outcome has not arrived. */
@@ -167,8 +174,10 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   return { handOver, isReady: () => epoch !== undefined } satisfies Peer
 })
 
+type Decided = Exclude<Outcome, readonly [number, "untaken" | "undecided"]>
+
 /** Passes on what the owner has decided. */
-const answer = (command: PendingCommand, outcome: Exclude<Outcome, readonly [number, "undecided"]>): void => {
+const answer = (command: PendingCommand, outcome: Decided): void => {
   if (outcome[1] === "refused") {
     command.resume(Exit.fail(refusalFromWire(outcome[2])))
     return

@@ -5,7 +5,7 @@
 import type { Refusal } from "../../contract/api/Failure.ts"
 import type { HandedSpan } from "../../platform/telemetry/Traces.ts"
 
-export const wireVersion = 6
+export const wireVersion = 7
 
 /** A command with the request that it comes from. `null`: none. */
 export type HandedOver = readonly [
@@ -31,10 +31,14 @@ export interface ToOwner {
 
 export type RefusalParts = Pick<Refusal, "code" | "message" | "detail" | "facts" | "isRecorded">
 
-/** `undecided`: the owner has not executed the command and never will, or its failure does not tell. */
+/**
+ * `untaken`: the owner did not begin the command. `undecided`: it has not executed the command and never will, or its failure does not
+ * tell.
+ */
 export type Outcome =
   | readonly [id: number, kind: "signed", bytes: string, kid: string, signature: string]
   | readonly [id: number, kind: "refused", refusal: RefusalParts]
+  | readonly [id: number, kind: "untaken"]
   | readonly [id: number, kind: "undecided"]
 
 /**

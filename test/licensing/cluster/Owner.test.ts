@@ -83,7 +83,7 @@ describe("An owner", () => {
       assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [heartbeat(1)] }), [])
       assert.lengthOf(posted, 1)
       assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [] }), [{ epoch: "second" }])
-      const outcomes = [[2, "undecided"]] as const
+      const outcomes = [[2, "untaken"]] as const
       assert.deepStrictEqual(yield* answersTo({ epoch: "first", commands: [heartbeat(2)] }), [{ outcomes }])
       assert.lengthOf(posted, 1)
     })
@@ -116,7 +116,7 @@ describe("An owner", () => {
         assert.deepStrictEqual(sent.splice(0), [{ epoch: "" }])
         assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [] }), [{ epoch: "" }])
         assert.deepStrictEqual(yield* answersTo({ epoch: "second", commands: [heartbeat(2)] }), [
-          { outcomes: [[2, "undecided"]] }
+          { outcomes: [[2, "untaken"]] }
         ])
         assert.isUndefined(left.pollUnsafe())
         posted[0]!.resume(Exit.die("no outcome"))

@@ -15,7 +15,7 @@ import {
 } from "../../../src/licensing/cluster/Wire.ts"
 import type { Journal } from "../../../src/licensing/engine/Journal.ts"
 import type { LicenseActors } from "../../../src/licensing/engine/LicenseActors.ts"
-import { pendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
+import { type PendingCommand, pendingCommand } from "../../../src/licensing/engine/PendingCommand.ts"
 import { check } from "../../../src/licensing/rules/Activation.ts"
 import type { MasterKey } from "../../../src/platform/signing/MasterKey.ts"
 import { freePort } from "../../support/processes/FreePort.ts"
@@ -38,11 +38,15 @@ const makePair = Effect.gen(function* () {
   })
   const retired: Array<string> = []
   const decidedHere: Array<string> = []
+  const posted: Array<PendingCommand> = []
   const ready: Array<boolean> = []
   const peer = yield* makePeer(address, {
-    actors: { postHere: (id) => void decidedHere.push(id) } as Partial<
-      LicenseActors["Service"]
-    > as LicenseActors["Service"],
+    actors: {
+      postHere: (id, command) => {
+        decidedHere.push(id)
+        posted.push(command)
+      }
+    } as Partial<LicenseActors["Service"]> as LicenseActors["Service"],
     journal: { retire: (epoch) => Effect.sync(() => void retired.push(epoch)) } as Partial<
       Journal["Service"]
     > as Journal["Service"],
@@ -94,7 +98,19 @@ const makePair = Effect.gen(function* () {
     owner.send({ epoch, ...more })
     return Effect.repeat(turn, { until: () => peer.isReady() === (epoch !== "") })
   }
-  return { decidedHere, handOver, signOfLifeAsked, owner, post, ready, refuse, retired, signs: () => signs, tell }
+  return {
+    decidedHere,
+    handOver,
+    signOfLifeAsked,
+    owner,
+    post,
+    posted,
+    ready,
+    refuse,
+    retired,
+    signs: () => signs,
+    tell
+  }
 })
 
 describe("A command that an owner does not answer", () => {
@@ -175,6 +191,24 @@ describe("A command that an owner does not answer", () => {
     })
   )
 })
+
+it.effect("A command that the owner returns is decided as a repeated one only if the owner had taken it", () =>
+  Effect.gen(function* () {
+    const { handOver, owner, posted } = yield* makePair
+    const [taken, untaken] = [yield* handOver("taken"), yield* handOver("untaken")]
+    owner.send({
+      outcomes: [
+        [taken.id, "undecided"],
+        [untaken.id, "untaken"]
+      ]
+    })
+    yield* Effect.repeat(turn, { until: () => posted.length === 2 })
+    assert.deepStrictEqual(
+      posted.map(({ command }) => (command as { readonly isRepeated?: boolean }).isRepeated),
+      [true, undefined]
+    )
+  })
+)
 
 describe("What is too large for one frame", () => {
   it.effect("arrives in several", () =>

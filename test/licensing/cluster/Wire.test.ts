@@ -24,9 +24,9 @@ const binding =
 
 /** If one of these changes, raise `wireVersion`, and write the new shape and version here. */
 const shapes = {
-  version: 6,
+  version: 7,
   fromOwner:
-    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string extra_credits:number issued_at:string license_id:string max:number nonce:string overage:number product_id:string quota:number remaining:number resets_at:string retry_after_seconds:number starts_at:string status:string until_max:string used:number} isRecorded:boolean message:string}] [number string]] version:number waitsForLock:boolean}",
+    "{epoch:string outcomes:[[number string string string string] [number string {code:string detail:string facts:{access_ends_at:string consumed:number eligible_through:string expires_at:string extra_credits:number issued_at:string license_id:string max:number nonce:string overage:number product_id:string quota:number remaining:number resets_at:string retry_after_seconds:number starts_at:string status:string until_max:string used:number} isRecorded:boolean message:string}] [number string] [number string]] version:number waitsForLock:boolean}",
   toOwner:
     "{commands:[[number string string null string string string {traceparent:string tracestate:string}]] epoch:string}",
   commands: {
@@ -131,6 +131,7 @@ it.effect("Messages between nodes have the shapes of their version", () =>
       outcomes: [
         [1, "signed", "b", "k", "s"],
         [1, "refused", refusal],
+        [1, "untaken"],
         [1, "undecided"]
       ]
     }
