@@ -70,8 +70,6 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     if (wasReady !== (epoch !== undefined)) onReadiness()
   }
 
-  /** As if the command had never been handed over. */
-  const decideHere = ({ command, licenseId }: WaitingCommand) => actors.postHere(licenseId, command)
   const decideAgain = ({ command, licenseId }: WaitingCommand) => actors.postHere(licenseId, repeated(command))
 
   const settle = (outcome: Outcome): void => {
@@ -80,7 +78,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     if (sent === undefined) return
     if (kind === "untaken" || kind === "undecided") {
       counters.returned.updateUnsafe(1, context)
-      if (kind === "untaken") decideHere(sent)
+      if (kind === "untaken") actors.postHere(sent.licenseId, sent.command)
       else decideAgain(sent)
       return
     }
@@ -89,9 +87,9 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     answer(sent.command, outcome)
   }
 
-  /** Takes back what was not sent yet. */
+  /** Takes back what was not sent yet: this node decides it as if it had never been handed over. */
   const takeBackUnsent = () => {
-    for (const unsent of waiting.takeUnsent()) decideHere(unsent)
+    for (const { command, licenseId } of waiting.takeUnsent()) actors.postHere(licenseId, command)
   }
 
   /** Ends the epochs of all commands that wait, and then decides those whose outcome has not arrived. */
