@@ -2,7 +2,7 @@
  * Records the expiry of features of unused licenses: the changes of `Lifecycle.settle`, for many licenses at once.
  * Features of a revoked license leave the index of due expiries without an event.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, identity, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
@@ -28,7 +28,7 @@ export class FeatureExpirySweep extends Context.Service<FeatureExpirySweep, { re
       const passOf = yield* makePasses("feature-expiry-sweep")
       const nextRevision = yield* makeRevisions
       const pass = passOf<DueLicense>({
-        select: selectFeatures(sql, selectLicenses(sql), readFeatures(sql)),
+        select: selectFeatures<DueRow, DueFeature>(sql, selectLicenses(sql), readFeatures(sql), identity),
         isDue: ({ features }) => features.length > 0,
         write: (rows, now) => writeExpiries(sql, rows, nextRevision(), now),
         eventsOf: (license) =>

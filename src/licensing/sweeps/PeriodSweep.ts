@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { columns, instant, int8 } from "../../platform/postgres/driver/Parameters.ts"
 import { makeRevisions } from "../../platform/postgres/queries/Revision.ts"
 import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
-import type { LicenseRecord } from "../model/LicenseRecords.ts"
+import type { Assignment, LicenseRecord } from "../model/LicenseRecords.ts"
 import { type AssignmentRow, assignmentColumns, assignmentOf } from "../rows/AssignmentRows.ts"
 import { clockOrigin, usageRow } from "../rows/EventRows.ts"
 import { recordsExpiries } from "../rules/Lifecycle.ts"
@@ -12,7 +12,7 @@ import { type ClosedPeriod, closePeriod, periodClosedEvent, periodEntry } from "
 import { byId, type DueFeatures, featuresMax, makePasses, selectFeatures, writeUnchanged } from "./SweepBatches.ts"
 
 type DueRow = AssignmentRow & Pick<LicenseRecord, "status" | "revision">
-type DueLicense = DueFeatures<DueRow>
+type DueLicense = DueFeatures<Assignment>
 
 export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: Effect.Effect<void> }>()(
   "licensing/licensing/sweeps/PeriodSweep"
@@ -24,7 +24,7 @@ export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: E
       const passOf = yield* makePasses("period-sweep")
       const nextRevision = yield* makeRevisions
       const pass = passOf<DueLicense>({
-        select: selectFeatures(sql, selectLicenses(sql), readFeatures(sql)),
+        select: selectFeatures(sql, selectLicenses(sql), readFeatures(sql), assignmentOf),
         isDue: (license, now) => closedOf(license, now).length > 0,
         write: (rows, now) => writePeriods(sql, rows, nextRevision(), now),
         ledgerOf: (license, now) =>
@@ -38,7 +38,7 @@ export class PeriodSweep extends Context.Service<PeriodSweep, { readonly pass: E
 
 /** Decided when it is written, so that the event names every period that has ended by then. */
 const closedOf = (license: DueLicense, now: number): ReadonlyArray<ClosedPeriod> =>
-  license.features.flatMap((row) => closePeriod(assignmentOf(row), !recordsExpiries(license), now) ?? [])
+  license.features.flatMap((assignment) => closePeriod(assignment, !recordsExpiries(license), now) ?? [])
 
 const renewedOf = (license: DueLicense, now: number) =>
   closedOf(license, now).filter(({ periods }) => periods !== undefined)

@@ -44,19 +44,23 @@ export interface DueFeatures<Feature> extends Pick<LicenseRecord, "id" | "revisi
 /** Features of one license in one batch; the others follow in the next one. */
 export const featuresMax = 200
 
-/** Licenses with due features: `licensesOf` selects their ids, `featuresOf` a row for each feature. */
-export const selectFeatures = <Row extends LicenseOwned & Pick<LicenseRecord, "revision" | "status">>(
+/** Licenses with due features: `licensesOf` selects their ids, `rowsOf` a row for each feature. */
+export const selectFeatures = <Row extends LicenseOwned & Pick<LicenseRecord, "revision" | "status">, Feature>(
   sql: SqlClient.SqlClient,
   licensesOf: (now: number, limit: number) => Statement.Statement<{ readonly id: string }>,
-  featuresOf: (ids: ReadonlyArray<string>, now: number) => Statement.Statement<Row>
-): SweepTask<DueFeatures<Row>>["select"] =>
+  rowsOf: (ids: ReadonlyArray<string>, now: number) => Statement.Statement<Row>,
+  featureOf: (row: Row) => Feature
+): SweepTask<DueFeatures<Feature>>["select"] =>
   Effect.fnUntraced(function* (now, limit, lock) {
     const ids = yield* idsOf(licensesOf(now, limit))
     // In a snapshot after the lock: no other transaction changes the features of a locked license.
-    const rows = yield* featuresOf(lock ? yield* lockLicenses(sql, ids) : ids, now)
+    const rows = yield* rowsOf(lock ? yield* lockLicenses(sql, ids) : ids, now)
     return Array.from(
       Map.groupBy(rows, ({ license_id }) => license_id),
-      ([id, features]) => ({ id, revision: features[0]!.revision, status: features[0]!.status, features })
+      ([id, group]) => {
+        const { revision, status } = group[0]!
+        return { id, revision, status, features: group.map(featureOf) }
+      }
     )
   })
 
