@@ -7,6 +7,7 @@ import { CurrentProducts } from "../../access/CurrentActor.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { limitDefault, type Page } from "../../contract/api/Paging.ts"
 import { ReportsDatabase } from "../reports/model/ReportsDatabase.ts"
+import { refuseEmptyPeriod } from "../reports/model/RequestChecks.ts"
 import type { Activity, ActivityFilter } from "./Activity.ts"
 import { scanEvents } from "./EventScan.ts"
 import { ownResourceIds } from "./OwnResources.ts"
@@ -77,9 +78,10 @@ export class Activities extends Context.Service<
   )
 }
 
-const refuseContradictions = ({ from, result_class, status_code, to }: ActivityFilter) => {
-  if (from !== undefined && to !== undefined && from >= to)
-    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: from must be before to.", "to"))
+const refuseContradictions = (filter: ActivityFilter) => {
+  const { result_class, status_code } = filter
+  const empty = refuseEmptyPeriod(filter)
+  if (empty !== undefined) return Effect.fail(empty)
   return status_code !== undefined && result_class !== undefined && status_code < 400 !== (result_class === "succeeded")
     ? Effect.fail(
         refuse(

@@ -40,11 +40,16 @@ export const notReceived = refuse(
   { isTemporary: true }
 )
 
+export const refuseEmptyPeriod = ({ from, to }: Period) =>
+  from !== undefined && to !== undefined && from >= to
+    ? refuse("INVALID_QUERY", "The period is empty: from must be before to.", "to")
+    : undefined
+
 /** The period shown in a report. Without `to` it ends now. */
-export const periodOf = ({ from, to }: Period, now: number) => {
-  if (from !== undefined && to !== undefined && from >= to) {
-    return Effect.fail(refuse("INVALID_QUERY", "The period is empty: from must be before to.", "to"))
-  }
+export const periodOf = (period: Period, now: number) => {
+  const { from, to } = period
+  const empty = refuseEmptyPeriod(period)
+  if (empty !== undefined) return Effect.fail(empty)
   const end = to ?? Math.max(now, from ?? now)
   return Effect.succeed(from === undefined ? { to: end } : { from, to: end })
 }
