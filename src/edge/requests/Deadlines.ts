@@ -1,6 +1,6 @@
 /**
- * The deadline of requests on the framework path. It begins when the body has arrived. A request that has begun its commit, or whose license's actor decides, is not
- * given up: its outcome is reported. Any other is answered at its deadline, and ends in the background: its statement is
+ * The deadline of requests on the framework path. It begins when the body has arrived. A request that has begun its commit,
+ * or whose license's actor decides, is not given up: its outcome is reported. Any other is answered at its deadline, and ends in the background: its statement is
  * canceled, its transaction is rolled back, and it leaves every queue that it waits in. A request whose client
  * disconnects ends in the same way.
  */

@@ -1,7 +1,7 @@
 /**
- * Compares the node's clock with the database server's, and logs when they start and stop to differ. No
- * decision depends on the server's clock. But all nodes use one server, so a node that differs from it differs from the
- * other nodes.
+ * Compares the node's clock with the database server's, and logs when they start and stop to differ. Only the retention of
+ * partitions depends on the server's clock, too. But all nodes use one server, so a node that differs from it differs from
+ * the other nodes.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

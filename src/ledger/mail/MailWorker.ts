@@ -2,7 +2,6 @@
  * Sends queued mails, each at least once. A pass claims due mails and sends them over a few connections. If a node crashes, its
  * leases end and the mails are sent again with the same Message-ID. Mails that were not sent in time are given up.
  */
-
 import { Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { dayMillis } from "../../contract/api/Timestamp.ts"

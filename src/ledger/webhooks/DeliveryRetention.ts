@@ -2,7 +2,6 @@
  * Deletes deliveries: finished ones and those of disabled endpoints after 30 days, those of deleted endpoints at the
  * next pass. A pass reads only the oldest rows of each endpoint, so its cost does not depend on the number of rows.
  */
-
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { dayMillis } from "../../contract/api/Timestamp.ts"

@@ -2,7 +2,6 @@
  * Carries out bulk jobs, license by license in the order of their ids. The changes of a step are committed together with
  * the job's progress, so each license is changed exactly once, whenever a node dies and whichever node continues.
  */
-
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { dayMillis } from "../../contract/api/Timestamp.ts"

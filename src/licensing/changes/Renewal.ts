@@ -1,8 +1,8 @@
 /**
  * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). A renewal never shortens the license.
  * Days are added to the stored expiry if it is in the future, otherwise to now. A pending term begins with the renewal,
- * or at the license's later start, and the days are added to its end. The order or subscription of the renewal is checked and recorded in the event; the
- * license's links stay.
+ * or at the license's later start, and the days are added to its end. The order or subscription of the renewal is checked
+ * and recorded in the event; the license's links stay.
  */
 import { dayMillis, formatTimestamp, latest } from "../../contract/api/Timestamp.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"

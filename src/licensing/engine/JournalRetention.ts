@@ -1,5 +1,4 @@
 /** Deletes the journal rows of nodes that have ended. An idle node inserts its row again with its next group. */
-
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { dayMillis } from "../../contract/api/Timestamp.ts"

@@ -2,7 +2,6 @@
  * Counts validations per license and hour. Validations are cheap and frequent, so they are counted in memory, and a
  * worker adds the counts to the database every few seconds. A killed node loses the counts since the last write.
  */
-
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { hourMillis } from "../../contract/api/Timestamp.ts"

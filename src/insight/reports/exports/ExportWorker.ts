@@ -2,7 +2,6 @@
  * Creates large exports in the background. Each piece is stored together with the progress, so after a crash another node continues
  * after the last piece. A node that lost its lease finds a newer attempt and writes no more. Old exports are deleted.
  */
-
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { dayMillis } from "../../../contract/api/Timestamp.ts"

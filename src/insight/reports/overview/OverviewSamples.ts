@@ -3,7 +3,6 @@
  * licenses at the beginning of each quarter of an hour are kept, and the most seats taken at once in it, by the times of the leases.
  * A product has a new row of licenses only if its numbers have changed; all products together have one in each sampled quarter.
  */
-
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { dayMillis } from "../../../contract/api/Timestamp.ts"

@@ -4,7 +4,6 @@
  * all its counted rows, they include all its rows up to the end of the scan. A late row raises the count, so its day is summed
  * again, and until then the sums of that day are not used.
  */
-
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { dayMillis } from "../../../contract/api/Timestamp.ts"
