@@ -329,6 +329,7 @@ namespace Licensing
         private Identity identity;
         private string holding;
         private double highest = double.NegativeInfinity, due = double.PositiveInfinity;
+        private double plannedAt = double.NegativeInfinity;
         private Dictionary<string, string> published = new Dictionary<string, string>();
         private string missed;
         private bool isClockAhead, isStoreFailed;
@@ -563,7 +564,7 @@ namespace Licensing
         public Task WakeAsync() => AloneAsync(() =>
         {
             var held = Holding;
-            if (held == null || Now() < Due()) return Task.FromResult<Outcome>(null);
+            if (held == null || !IsDue()) return Task.FromResult<Outcome>(null);
             if (held == "device") return UseAsync("validate", Nothing);
             var token = LeaseToken();
             return token.Count == 0 ? EnterAsync("floating/checkout", "seat", null, Nothing)
@@ -705,8 +706,10 @@ namespace Licensing
             lock (state)
             {
                 if (got.Granted) See(Member(got.Content, "issued_at"));
-                if (got.Granted || isNothing) Release();
-                else if (got.Refused) Refuse(got);
+                // Only a checkin gives a seat back.
+                var isKept = operation == "deactivate" && holding == "seat";
+                if ((got.Granted || isNothing) && !isKept) Release();
+                else if (got.Refused && !isNothing) Refuse(got);
                 Save();
                 if (!got.Granted && !isNothing) return OutcomeOf(got);
                 var verdict = Verdict;
@@ -917,8 +920,11 @@ namespace Licensing
             if (holding == null) return;
             // A seat needs a heartbeat at once, unless it is borrowed.
             var isWaiting = holding == "device" || Member(Seat(), "borrowed_until") != null;
-            var planned = Millis(stored, "due_at");
-            due = isWaiting && !double.IsNaN(planned) ? planned : 0;
+            var entitlement = Content("entitlement");
+            var next = entitlement == null ? Millis(Seat(), "lease_expires_at") : Millis(entitlement, "next_check_at");
+            // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
+            var stands = Millis(stored, "due_at");
+            due = isWaiting && (stands <= Now() + Hour || stands <= next + Skew) ? stands : 0;
         }
 
         private void LoadSlot(string slot, string text)
@@ -959,6 +965,13 @@ namespace Licensing
         private double Due()
         {
             lock (state) return due;
+        }
+
+        /// <summary>Also if the clock was set back: it was ahead when the request was planned.</summary>
+        private bool IsDue()
+        {
+            var now = Now();
+            lock (state) return now >= due || now < plannedAt;
         }
 
         private Identity IdentityOf(string licenseKey)
@@ -1179,9 +1192,12 @@ namespace Licensing
 
         private void Plan(string operation, Believed got)
         {
-            if (!Keeping.Contains(operation)) return;
+            // With a seat only its lease counts: a validation puts off no heartbeat, unless it is refused.
+            var isOfSeat = operation == "validate" && holding == "seat";
+            if (!Keeping.Contains(operation) || (isOfSeat && !got.Refused)) return;
             failures = got.Granted ? 0 : failures + 1;
-            due = Now() + (got.Granted ? WaitOf(got.Content) : RetryWait(got));
+            plannedAt = Now();
+            due = plannedAt + (got.Granted ? WaitOf(got.Content) : RetryWait(got));
             if (planned.CurrentCount == 0) planned.Release();
         }
 
@@ -1192,7 +1208,9 @@ namespace Licensing
             var backoff = Math.Min(10000 * Math.Pow(2, Math.Min(failures - 1, 20)), most);
             var spread = 0.2 * options.RandomBytes(1)[0] / 255;
             var asked = got.RetryAfter;
-            if (got.Refused && Member(got.Content, "retry_after_seconds") is long seconds) asked = seconds * 1000.0;
+            // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+            if (got.Refused && Member(got.Content, "retry_after_seconds") is long seconds)
+                asked = Math.Min(seconds * 1000.0, most);
             return Math.Max(asked, backoff * (1 - spread));
         }
 

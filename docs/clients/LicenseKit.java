@@ -293,6 +293,7 @@ public final class LicenseKit implements AutoCloseable {
   private String holding;
   private double highest = Double.NEGATIVE_INFINITY;
   private double due = Double.POSITIVE_INFINITY;
+  private double plannedAt = Double.NEGATIVE_INFINITY;
   private Map<String, String> published = Map.of();
   private String missed;
   private boolean isClockAhead;
@@ -497,7 +498,7 @@ public final class LicenseKit implements AutoCloseable {
   /** Does at once what is due: after the machine slept, or when it is online again. */
   public void wake() {
     alone(() -> {
-      if (holding() == null || now() < due()) return null;
+      if (holding() == null || !isDue()) return null;
       Object token = leaseToken();
       if (holding().equals("device")) return use("validate", Map.of());
       if (token == null) return enter("floating/checkout", "seat", null, Map.of());
@@ -606,8 +607,10 @@ public final class LicenseKit implements AutoCloseable {
         || got.code().startsWith("LEASE_");
     synchronized (state) {
       if (got.granted()) see(got.answer().text("issued_at"));
-      if (got.granted() || isNothing) release();
-      else if (got.refused()) refuse(got);
+      // Only a checkin gives a seat back.
+      boolean isKept = operation.equals("deactivate") && "seat".equals(holding);
+      if ((got.granted() || isNothing) && !isKept) release();
+      else if (got.refused() && !isNothing) refuse(got);
       save();
       if (!got.granted() && !isNothing) return outcomeOf(got);
       Verdict verdict = verdict();
@@ -789,8 +792,11 @@ public final class LicenseKit implements AutoCloseable {
     if (holding == null) return;
     // A seat needs a heartbeat at once, unless it is borrowed.
     boolean isWaiting = holding.equals("device") || seat() != null && seat().containsKey("borrowed_until");
+    Map<String, Object> entitlement = content("entitlement");
+    double next = entitlement == null ? millis(seat(), "lease_expires_at") : millis(entitlement, "next_check_at");
+    // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
     double stands = millis(stored, "due_at");
-    due = isWaiting && !Double.isNaN(stands) ? stands : 0;
+    due = isWaiting && (stands <= now() + HOUR || stands <= next + SKEW) ? stands : 0;
   }
 
   private void loadSlot(String slot, Object response) {
@@ -824,9 +830,11 @@ public final class LicenseKit implements AutoCloseable {
     }
   }
 
-  private double due() {
+  /** Also if the clock was set back: it was ahead when the request was planned. */
+  private boolean isDue() {
     synchronized (state) {
-      return due;
+      double now = now();
+      return now >= due || now < plannedAt;
     }
   }
 
@@ -1024,9 +1032,12 @@ public final class LicenseKit implements AutoCloseable {
   // ---- When to ask next ----
 
   private void plan(String operation, Believed got) {
-    if (!KEEPING.contains(operation)) return;
+    // With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
+    boolean isOfSeat = operation.equals("validate") && "seat".equals(holding);
+    if (!KEEPING.contains(operation) || isOfSeat && !got.refused()) return;
     failures = got.granted() ? 0 : failures + 1;
-    due = now() + (got.granted() ? waitOf(got.content()) : retryWait(got));
+    plannedAt = now();
+    due = plannedAt + (got.granted() ? waitOf(got.content()) : retryWait(got));
     state.notifyAll();
   }
 
@@ -1037,7 +1048,8 @@ public final class LicenseKit implements AutoCloseable {
     double spread = 0.2 * (options.random.apply(1)[0] & 0xff) / 255;
     double asked = got.retryAfter();
     if (got.refused() && got.content().get("retry_after_seconds") instanceof Number seconds) {
-      asked = seconds.doubleValue() * 1000;
+      // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+      asked = Math.min(seconds.doubleValue() * 1000, most);
     }
     return Math.max(asked, backoff * (1 - spread));
   }

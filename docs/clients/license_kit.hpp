@@ -448,7 +448,8 @@ class LicenseKit {
       std::string own = holding(), token = lease_token();
       {
         Lock lock(state);
-        if (own.empty() || now() < due) return Outcome{};
+        // A clock that was set back was ahead when the request was planned.
+        if (own.empty() || (planned_at <= now() && now() < due)) return Outcome{};
       }
       if (own == "device") return use("validate", "");
       if (token.empty()) return enter("floating/checkout", "seat", std::nullopt, "");
@@ -514,7 +515,7 @@ class LicenseKit {
   mutable std::recursive_mutex state;  // held while what follows is read or changed
   std::optional<Identity> identity;
   std::string held, missed, told;
-  double highest = -infinity, due = infinity, keys_fetched_at = -infinity;
+  double highest = -infinity, due = infinity, planned_at = -infinity, keys_fetched_at = -infinity;
   Keys published;
   bool is_clock_ahead = false, is_store_failed = false, is_keeping = false;
   std::optional<Json> used;
@@ -647,8 +648,10 @@ class LicenseKit {
                       code.rfind("LEASE_", 0) == 0;
     Lock lock(state);
     if (got.granted()) see(got.answer->text("issued_at"));
-    if (got.granted() || is_nothing) release();
-    else if (got.refused()) refuse(got);
+    // Only a checkin gives a seat back.
+    bool is_kept = operation == "deactivate" && held == "seat";
+    if ((got.granted() || is_nothing) && !is_kept) release();
+    else if (got.refused() && !is_nothing) refuse(got);
     save();
     if (!got.granted() && !is_nothing) return outcome_of(got);
     Outcome outcome{verdict()};
@@ -836,8 +839,11 @@ class LicenseKit {
     if (held.empty()) return;
     // A seat needs a heartbeat at once, unless it is borrowed.
     bool is_waiting = held == "device" || (seat() && seat()->find("borrowed_until"));
+    const Json* entitlement = content("entitlement");
+    double next = entitlement ? millis(entitlement, "next_check_at") : millis(seat(), "lease_expires_at");
+    // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
     double stands = millis(&stored, "due_at");
-    due = is_waiting && !std::isnan(stands) ? stands : 0;
+    due = is_waiting && (stands <= now() + hour || stands <= next + skew) ? stands : 0;
   }
 
   void load_slot(const std::string& slot, const std::string& text) {
@@ -1076,8 +1082,11 @@ class LicenseKit {
         operation != "floating/heartbeat") {
       return;
     }
+    // With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
+    if (operation == "validate" && held == "seat" && !got.refused()) return;
     failures = got.granted() ? 0 : failures + 1;
-    due = now() + (got.granted() ? wait_of(got.content()) : retry_wait(got));
+    planned_at = now();
+    due = planned_at + (got.granted() ? wait_of(got.content()) : retry_wait(got));
     planned.notify_all();
   }
 
@@ -1089,7 +1098,8 @@ class LicenseKit {
     double asked = got.retry_after;
     if (got.refused()) {
       const Json* seconds = got.content().find("retry_after_seconds");
-      asked = seconds && seconds->type == Json::number ? seconds->value * 1000 : 0;
+      // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+      asked = seconds && seconds->type == Json::number ? std::min(seconds->value * 1000, most) : 0;
     }
     return std::max(asked, backoff * (1 - spread));
   }

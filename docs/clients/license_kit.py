@@ -428,7 +428,9 @@ class LicenseKit:
 
     def _keep(self) -> None:
         """What is due: a heartbeat, or a validation."""
-        if self._holding is None or self._platform.now() < self._due_at:
+        now = self._platform.now()
+        # A clock that was set back was ahead when the request was planned.
+        if self._holding is None or self._planned_at <= now < self._due_at:
             return
         token = self._lease_token()
         if self._holding == "device":
@@ -504,7 +506,9 @@ class LicenseKit:
             if believed.granted:
                 self._see(believed.answer.content.get("issued_at"))
             if believed.granted or nothing:
-                self._release()
+                # Only a checkin gives a seat back.
+                if operation != "deactivate" or self._holding != "seat":
+                    self._release()
             elif believed.refusal is not None:
                 self._refuse(believed)
             self._save()
@@ -651,8 +655,13 @@ class LicenseKit:
                 self._see(answer.content.get("issued_at"))
         # A seat needs a heartbeat at once, unless it is borrowed.
         seat = self._content("lease") or self._content("checkout") or {}
-        due = _millis(stored.get("due_at")) if self._holding == "device" or "borrowed_until" in seat else NAN
-        self._due_at = INF if self._holding is None else 0 if math.isnan(due) else due
+        entitlement = self._content("entitlement") or {}
+        waiting = self._holding == "device" or "borrowed_until" in seat
+        # A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
+        due = _millis(stored.get("due_at"))
+        following = _millis(entitlement.get("next_check_at", seat.get("lease_expires_at")))
+        plausible = due <= self._platform.now() + HOUR or due <= following + CLOCK_SKEW_SECONDS_MAX * 1000
+        self._due_at, self._planned_at = INF if self._holding is None else due if waiting and plausible else 0, -INF
 
     def _content(self, slot: str) -> dict | None:
         return self._responses[slot][1] if slot in self._responses else None
@@ -833,11 +842,14 @@ class LicenseKit:
     # ---- When to ask next ----
 
     def _plan(self, operation: str, believed: _Believed) -> None:
-        if operation not in _KEEPING:
+        # With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
+        of_seat = operation == "validate" and self._holding == "seat"
+        if operation not in _KEEPING or (of_seat and believed.refusal is None):
             return
         self._failures = 0 if believed.granted else self._failures + 1
         wait = _wait_of(believed.answer.content) if believed.granted else self._retry_wait(believed)
-        self._due_at = self._platform.now() + wait
+        self._planned_at = self._platform.now()
+        self._due_at = self._planned_at + wait
         with self._woken:
             self._woken.notify_all()
 
@@ -849,7 +861,8 @@ class LicenseKit:
         backoff = min(10_000 * 2 ** min(self._failures - 1, 20), most)
         spread = 0.2 * self._platform.random(1)[0] / 255
         seconds = (believed.refusal or {}).get("retry_after_seconds")
-        asked = seconds * 1000 if isinstance(seconds, (int, float)) else believed.retry_after
+        # A refusal perhaps asks for days: a vendor may lift it before, and a seat needs its heartbeats.
+        asked = min(seconds * 1000, most) if isinstance(seconds, (int, float)) else believed.retry_after
         return max(asked, backoff * (1 - spread))
 
     # ---- Telling ----

@@ -197,6 +197,7 @@ type Kit struct {
 	who           *identity
 	holding       string
 	highest, due  float64
+	plannedAt     float64
 	published     Keys
 	missed        string
 	isClockAhead  bool
@@ -477,7 +478,9 @@ func (k *Kit) run(ctx context.Context) {
 func (k *Kit) Wake(ctx context.Context) {
 	k.alone(func() Outcome {
 		k.state.Lock()
-		isDue, holding := k.holding != "" && k.now() >= k.due, k.holding
+		now := k.now()
+		// A clock that was set back was ahead when the request was planned.
+		isDue, holding := k.holding != "" && (now >= k.due || now < k.plannedAt), k.holding
 		k.state.Unlock()
 		switch token := k.leaseToken(); {
 		case !isDue:
@@ -646,9 +649,11 @@ func (k *Kit) giveBack(ctx context.Context, operation string, more map[string]an
 	if got.granted() {
 		k.see(got.answer.Text("issued_at"))
 	}
-	if got.granted() || isNothing {
+	// Only a checkin gives a seat back.
+	isKept := operation == "deactivate" && k.holding == "seat"
+	if (got.granted() || isNothing) && !isKept {
 		k.release()
-	} else if got.refused() {
+	} else if got.refused() && !isNothing {
 		k.refuse(got)
 	}
 	k.save()
@@ -964,8 +969,15 @@ func (k *Kit) load() {
 	}
 	// A seat needs a heartbeat at once, unless it is borrowed.
 	_, isBorrowed := k.seat()["borrowed_until"]
+	next := millis(k.seat(), "lease_expires_at")
+	if entitlement := k.content("entitlement"); entitlement != nil {
+		next = millis(entitlement, "next_check_at")
+	}
+	// A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
+	due := millisOf(text(found["due_at"]))
+	isPlausible := due <= k.now()+hourMillis || due <= next+skewMillis
 	k.due = 0
-	if due := millisOf(text(found["due_at"])); !math.IsNaN(due) && (k.holding == "device" || isBorrowed) {
+	if isPlausible && (k.holding == "device" || isBorrowed) {
 		k.due = due
 	}
 }
@@ -1241,15 +1253,18 @@ func (k *Kit) grant() map[string]any {
 var keeping = map[string]bool{"activate": true, "validate": true, "floating/checkout": true, "floating/heartbeat": true}
 
 func (k *Kit) plan(operation string, got believed) {
-	if !keeping[operation] {
+	// With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
+	isOfSeat := operation == "validate" && k.holding == "seat"
+	if !keeping[operation] || isOfSeat && !got.refused() {
 		return
 	}
+	k.plannedAt = k.now()
 	if got.granted() {
 		k.failures = 0
-		k.due = k.now() + waitOf(got.answer.Content)
+		k.due = k.plannedAt + waitOf(got.answer.Content)
 	} else {
 		k.failures++
-		k.due = k.now() + k.retryWait(got)
+		k.due = k.plannedAt + k.retryWait(got)
 	}
 	select {
 	case k.planned <- struct{}{}:
@@ -1269,8 +1284,9 @@ func (k *Kit) retryWait(got believed) float64 {
 	spread := 0.2 * float64(k.random(1)[0]) / 255
 	asked := got.retryAfter
 	if got.refused() {
+		// Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
 		seconds, _ := got.answer.Content["retry_after_seconds"].(float64)
-		asked = seconds * 1000
+		asked = math.Min(seconds*1000, most)
 	}
 	return math.Max(asked, backoff*(1-spread))
 }

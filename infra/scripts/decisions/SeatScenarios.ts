@@ -100,6 +100,46 @@ const seats: ReadonlyArray<Told> = [
     ]
   },
   {
+    name: "a validation with a seat",
+    why: "It shows features and keeps nothing: the next heartbeat is due as before. After a refusal the seat is taken again.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: 0.1, do: "validate", says: "run LICENSED", got: "granted run" },
+        given: [{ response: R.entitlement("validation of a seat's holder", 0.1) }]
+      },
+      { at: R.at(0, 600_000), do: "wake", given: [{ response: heartbeat }], says: "run LICENSED" },
+      { at: 0.49, do: "look", says: "run LICENSED" },
+      {
+        ...{ at: 0.49, do: "validate", says: "stop LICENSE_SUSPENDED", got: "refused stop" },
+        given: [{ response: R.refusal("suspended with a seat", "LICENSE_SUSPENDED", 0.49), status: 403 }]
+      },
+      {
+        ...{ at: R.at(0.49, 10_000), do: "wake", says: "run LICENSED" },
+        given: [{ response: R.seat("checkout after a suspension", "floating_checkout", 0.49) }]
+      }
+    ]
+  },
+  {
+    name: "a deactivation with a seat",
+    why: "It gives back the activation that the machine has beside the seat, if it has one; only a checkin gives the seat back.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: 0.1, do: "deactivate", says: "run LICENSED", got: "granted run" },
+        given: [{ response: R.deactivation("deactivation beside a seat", 0.1) }]
+      },
+      {
+        ...{ at: 0.1, do: "deactivate", says: "run LICENSED", got: "granted run" },
+        given: [{ response: R.refusal("no activation", "DEVICE_STATE_CONFLICT", 0.1), status: 409 }]
+      },
+      {
+        ...{ at: 0.15, do: "checkin", says: "ask NOT_ACTIVATED", got: "granted ask" },
+        given: [{ response: R.seat("checkin after it", "floating_lease", 0.15, { lease_expires_at: R.at(0.15) }) }]
+      }
+    ]
+  },
+  {
     name: "a borrowed seat",
     why: "It needs no heartbeat until it ends, also after a restart; half a minute before its end it becomes an ordinary one.",
     steps: [

@@ -30,6 +30,35 @@ const clocks: ReadonlyArray<Told> = [
       },
       { at: 366 * 24, do: "look", says: "ask CLOCK_WRONG" }
     ]
+  },
+  {
+    name: "a clock that was ahead and is set right",
+    why: "What was planned by the wrong clock is due at once: otherwise nothing would be sent until the wrong time comes.",
+    steps: [
+      open,
+      {
+        ...{ at: 366 * 24, do: "activate", with: { license_key: R.licenseKey } },
+        given: [{ response: R.entitlement("entitlement without an end", 0, { expires_at: R.at(9_999 * 24) }) }],
+        ...{ says: "ask CLOCK_WRONG", got: "granted ask" }
+      },
+      { at: 1, do: "wake", given: [{ response: "entitlement after a use" }], says: "run LICENSED" },
+      { at: 2, do: "wake", says: "run LICENSED" }
+    ]
+  },
+  {
+    name: "a clock that is set right while the application is closed",
+    why: "A stored plan that is later than the service's own is not believed.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 366 * 24, do: "validate", given: [{ response: "regained again" }] },
+        ...{ says: "ask CLOCK_WRONG", got: "granted ask" }
+      },
+      { at: 3, do: "open", says: "run LICENSED" },
+      { at: 3, do: "wake", given: [{ response: R.entitlement("entitlement after a start", 3) }], says: "run LICENSED" },
+      { at: 4, do: "open", says: "run LICENSED" },
+      { at: 4, do: "wake", says: "run LICENSED" }
+    ]
   }
 ]
 

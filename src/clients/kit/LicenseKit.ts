@@ -75,7 +75,7 @@ export class LicenseKit {
       .catch(() => failed)
     const stored = storedOf(typeof text === "string" ? text : undefined)
     conversation.trust(stored.published_keys ?? [])
-    const memory = await Memory.load(stored, conversation.judge, await conversation.own())
+    const memory = await Memory.load(stored, conversation.judge, await conversation.own(), platform.now())
     memory.isStoreFailed = text === failed
     return new LicenseKit(conversation, new Session(options, platform, conversation, memory), platform)
   }

@@ -24,11 +24,15 @@ const slotOfKind: ReadonlyMap<unknown, Slot> = new Map([
 
 const kindOfSlot = new Map([...slotOfKind].map(([kind, slot]) => [slot, String(kind)]))
 
+/** The longest wait for a retry. */
+export const retryMillisMax = 3_600_000
+
 export class Memory {
   identity: Identity | undefined
   holding: Holding | undefined
   highestIssuedAt = Number.NEGATIVE_INFINITY
   dueAt = Number.POSITIVE_INFINITY
+  #plannedAt = Number.NEGATIVE_INFINITY
   publishedKeys: ReadonlyArray<TrustedKey> = []
   missed: Reason | undefined
   isClockAhead = false
@@ -38,7 +42,7 @@ export class Memory {
   #responses = new Map<Slot, { readonly text: string; readonly content: Trusted["content"] }>()
 
   /** Believes of a stored text what keeps the rules: signature, kid, kind, license, product and binding. Times are the verdict's. */
-  static async load(stored: Stored, judge: Judge, expected: Parameters<Judge>[1]): Promise<Memory> {
+  static async load(stored: Stored, judge: Judge, expected: Parameters<Judge>[1], now: number): Promise<Memory> {
     const memory = new Memory()
     const { holding, license_id, license_key, product_id } = stored
     // Nothing can be asked without the key: then the application asks for it.
@@ -57,11 +61,25 @@ export class Memory {
         memory.see(trusted.content["issued_at"])
       }
     }
-    const { checkout, lease } = memory.known
+    const { checkout, entitlement, lease = checkout } = memory.known
     // A seat needs a heartbeat at once, unless it is borrowed.
-    const isWaiting = holding === "device" || (lease ?? checkout)?.borrowed_until !== undefined
-    if (memory.holding !== undefined) memory.dueAt = (isWaiting && instantOf(stored.due_at)) || 0
+    const isWaiting = holding === "device" || lease?.borrowed_until !== undefined
+    // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
+    const [due, next] = [instantOf(stored.due_at), instantOf(entitlement?.next_check_at ?? lease?.lease_expires_at)]
+    const isPlausible = due <= now + retryMillisMax || due <= next + clockSkewMillisMax
+    if (memory.holding !== undefined) memory.dueAt = isWaiting && isPlausible ? due : 0
     return memory
+  }
+
+  /** The next request, by this machine's clock. */
+  plan(now: number, wait: number): void {
+    this.#plannedAt = now
+    this.dueAt = now + wait
+  }
+
+  /** Also if the clock was set back: it was ahead when the request was planned. */
+  isDue(now: number): boolean {
+    return now >= this.dueAt || now < this.#plannedAt
   }
 
   get known(): Known {

@@ -1,6 +1,6 @@
 /** When the service is asked next: heartbeats at a third of the seat's term, validations at next_check_at, retries later and later. */
 import type { Answer, Operation } from "./Conversation.ts"
-import type { Memory } from "./Memory.ts"
+import { type Memory, retryMillisMax } from "./Memory.ts"
 import type { Platform } from "./sending/Platform.ts"
 import { instantOf, type JsonObject } from "./texts/ResponseText.ts"
 
@@ -9,7 +9,6 @@ const tickMillisMax = 60_000
 const tickMillisMin = 1_000
 const waitMillisMin = 5_000
 const retryMillisMin = 10_000
-const retryMillisMax = 3_600_000
 /** The heartbeat before a borrowed seat ends makes it an ordinary one without a gap: the shortest term is a minute. */
 const beforeEndMillis = 30_000
 /** Retries of many machines are spread by this part of their wait. */
@@ -53,10 +52,12 @@ export class Schedule {
 
   /** Plans the next request after an answer. */
   settle(operation: Operation, answer: Answer): void {
-    if (!keeping.has(operation)) return
+    // With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
+    const isOfSeat = operation === "validate" && this.#memory.holding === "seat"
+    if (!keeping.has(operation) || (isOfSeat && answer.outcome !== "refused")) return
     const isGranted = answer.outcome === "granted"
     this.#failures = isGranted ? 0 : this.#failures + 1
-    this.#memory.dueAt = this.#platform.now() + (isGranted ? waitOf(answer.content) : this.#retryWait(answer))
+    this.#memory.plan(this.#platform.now(), isGranted ? waitOf(answer.content) : this.#retryWait(answer))
     this.#arm()
   }
 
@@ -71,7 +72,8 @@ export class Schedule {
       answer.outcome === "missed"
         ? (answer.retryAfterMillis ?? 0)
         : answer.outcome === "refused"
-          ? Number(answer.refusal.retry_after_seconds ?? 0) * 1000
+          ? // Perhaps for days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+            Math.min(Number(answer.refusal.retry_after_seconds ?? 0) * 1000, most)
           : 0
     return Math.max(asked, backoff * (1 - (spread * random) / 255))
   }

@@ -97,14 +97,15 @@ export class Session {
     const { holding, leaseToken } = memory
     if (memory.identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
     // A seat that was lost has no token: nothing is left to give back.
-    if (operation === "checkin" && holding !== "device" && leaseToken === undefined) return this.#released({})
+    if (operation === "checkin" && holding !== "device" && leaseToken === undefined)
+      return this.#released(operation, {})
     const answer = await this.#ask(operation, operation === "checkin" ? { lease_token: leaseToken } : {})
     if (answer.outcome === "granted") {
       memory.see(answer.content["issued_at"])
-      return this.#released({ data: answer.content as Data })
+      return this.#released(operation, { data: answer.content as Data })
     }
     if (answer.outcome === "refused") {
-      if (isNothingHeld(answer.refusal.code)) return this.#released({})
+      if (isNothingHeld(answer.refusal.code)) return this.#released(operation, {})
       memory.refuse(answer.text, answer.refusal)
     }
     await this.#save()
@@ -126,8 +127,8 @@ export class Session {
 
   /** What is due: a heartbeat, or a validation. */
   async #keep(): Promise<void> {
-    const { dueAt, holding, leaseToken } = this.memory
-    if (holding === undefined || this.#platform.now() < dueAt) return
+    const { holding, leaseToken } = this.memory
+    if (holding === undefined || !this.memory.isDue(this.#platform.now())) return
     if (holding === "device") await this.use("validate", {})
     else if (leaseToken === undefined) await this.enter("checkout", "seat")
     else await this.use("heartbeat", { lease_token: leaseToken })
@@ -174,9 +175,9 @@ export class Session {
     return this.#outcomeOf(answer)
   }
 
-  /** Nothing is held any more. */
-  async #released<Data>(given: { readonly data?: Data }): Promise<Outcome<Data>> {
-    this.memory.release()
+  /** Nothing is held any more, except a seat after a deactivation: only a checkin gives it back. */
+  async #released<Data>(operation: "deactivate" | "checkin", given: { readonly data?: Data }): Promise<Outcome<Data>> {
+    if (operation === "checkin" || this.memory.holding !== "seat") this.memory.release()
     await this.#save()
     return { ...this.verdict, ...given, granted: true }
   }

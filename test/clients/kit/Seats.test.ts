@@ -113,6 +113,22 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
     })
   )
 
+  it.effect("is kept by heartbeats also after a validation, and given back by a checkin alone", () =>
+    Effect.gen(function* () {
+      const { client, kit, license, live } = yield* licensed(seats(1))
+      yield* done(kit.checkout(license.license_key))
+      kit.start()
+      yield* done(kit.validate())
+      yield* live(kit, hours)
+      expectVerdict(kit.verdict, "run LICENSED")
+      assert.isTrue((yield* done(kit.deactivate())).granted)
+      expectVerdict(kit.verdict, "run LICENSED")
+      yield* done(kit.checkin())
+      assert.isEmpty((yield* client.licenses.listLeases({ params: { id: license.id }, query: {} })).items)
+      kit.stop()
+    })
+  )
+
   it.effect("has the features as the newest answer says, also one to a use", () =>
     Effect.gen(function* () {
       const { client, kit, license, live } = yield* licensed(seats(1))
