@@ -128,4 +128,42 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import keygen`
       assertAnswered(yield* validate(7), 200)
     })
   )
+
+  it.effect("gives new licenses of an existing policy its rules and features here, and skips what it cannot have", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const given = account(4, "later")
+      yield* importing(given)
+      const [product] = (yield* client.products.list({ query: { code: "later" } })).items
+      const params = { id: product!.id }
+      const [policy] = (yield* client.policies.list({ params, query: {} })).items
+      const [feature] = (yield* client.features.list({ params, query: {} })).items
+      yield* client.policies.setFeature({
+        params: { id: policy!.id, feature_id: feature!.id },
+        payload: { enabled: true, max_consumptions: 7 }
+      })
+      const sold = (n: number, attributes: object) =>
+        resource("licenses", n, { key: `LATER-KEY-000${n}`, ...attributes }, { policy: idOf("policies", 4) })
+      const more = [sold(90, {}), sold(91, { expiry: "2099-01-01T00:00:00Z" })]
+      const { imported, unmapped } = yield* importing({ ...given, account: [...given.account, ...more] })
+      assert.deepStrictEqual(imported, { license: 1, license_feature: 1 })
+      assert.isTrue(unmapped.some(({ message }) => /skipped: expires_at: A perpetual license/.test(message)))
+      const [newest] = yield* licensesOf("later")
+      const { items } = yield* client.licenses.listFeatures({ params: { id: newest!.id }, query: {} })
+      assert.deepStrictEqual(
+        items.map(({ max_consumptions }) => max_consumptions),
+        [7]
+      )
+    })
+  )
+
+  it.effect("ends a term from the first activation of a license whose machines are active already", () =>
+    Effect.gen(function* () {
+      const { advance } = yield* TestServer
+      yield* importing(account(5, "rolling", { duration: 30 * 86_400, expirationBasis: "FROM_FIRST_ACTIVATION" }))
+      assertAnswered(yield* validate(11), 200)
+      yield* advance(31 * 86_400)
+      assert.strictEqual((yield* validate(11)).status, 403)
+    })
+  )
 })

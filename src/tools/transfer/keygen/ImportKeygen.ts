@@ -3,7 +3,10 @@
  * import can be repeated.
  */
 import { Clock, Effect, FileSystem } from "effect"
+import { SqlClient } from "effect/sql"
 import { VendorKeys } from "../../../licensing/management/VendorKeys.ts"
+import type { TargetPolicy } from "../../../licensing/model/LicenseRecords.ts"
+import { readTargetPolicies } from "../../../licensing/rows/TargetPolicies.ts"
 import { resolvePath } from "../Files.ts"
 import { type Accept, type ImportOptions, runImport } from "../ImportRun.ts"
 import { licensesOfKeys } from "../LicenseUnits.ts"
@@ -11,7 +14,7 @@ import { type Account, customerUnit, type KeygenPolicy, policyUnit, productUnit 
 import { downloadAccount } from "./KeygenDownload.ts"
 import { keygenLicense, type LicenseContext } from "./KeygenLicenses.ts"
 import { chooseProducts, type ProductCodes } from "./KeygenProducts.ts"
-import { makeNotes, type Notes } from "./Notes.ts"
+import { idOf, makeNotes, type Notes } from "./Notes.ts"
 import { type KeygenPage, keygenPage, pageFolder, type ReadPage, type Resource, related } from "./Resources.ts"
 
 type ReadPages = Effect.Success<ReturnType<typeof pageFolder>>
@@ -96,6 +99,8 @@ const getOrMake = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
 const importCatalog = Effect.fnUntraced(function* (account: Account, notes: Notes, accept: Accept) {
   const now = yield* Clock.currentTimeMillis
   const policies = new Map<string, KeygenPolicy>()
+  const ids = [...account.policies.keys()].map((id) => idOf("pol", id))
+  const existing = yield* Effect.orDie(readTargetPolicies(yield* SqlClient.SqlClient, ids))
   const customers = new Map<
     string,
     { readonly id: string; readonly name: string; readonly email?: string | undefined }
@@ -109,7 +114,7 @@ const importCatalog = Effect.fnUntraced(function* (account: Account, notes: Note
   for (const [id, source] of account.policies) {
     const mapped = policyUnit(source, account, notes, now)
     if (mapped === undefined) continue
-    policies.set(id, mapped.policy)
+    policies.set(id, asStored(mapped.policy, existing.get(mapped.policy.id)))
     yield* accept(mapped.unit)
   }
   for (const [id, source] of account.users) {
@@ -126,6 +131,17 @@ const importCatalog = Effect.fnUntraced(function* (account: Account, notes: Note
   }
   return { policies, customers, machines: account.machines, notes, now } satisfies LicenseContext
 })
+
+/** A policy that exists is not changed by an import: its licenses get its own rules and features. */
+const asStored = (mapped: KeygenPolicy, stored: TargetPolicy | undefined): KeygenPolicy =>
+  stored === undefined
+    ? mapped
+    : {
+        ...mapped,
+        policy: stored.policy,
+        features: stored.features,
+        requireHeartbeat: stored.policy.require_heartbeat
+      }
 
 const importLicenses = Effect.fnUntraced(function* (
   read: ReadPages,
