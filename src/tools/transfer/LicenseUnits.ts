@@ -3,10 +3,12 @@ import { Effect, Result, Schema, SchemaIssue } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import { grantedFeature } from "../../licensing/changes/GrantedFeatures.ts"
+import { isExpiryRecorded } from "../../licensing/model/FeatureExpiry.ts"
 import * as LicenseKey from "../../licensing/model/LicenseKey.ts"
 import type { PolicyRecord, TargetPolicy } from "../../licensing/model/LicenseRecords.ts"
 import type { LimitName } from "../../licensing/model/Limits.ts"
 import { refuseTerms, termBeginsAt, termOf } from "../../licensing/rules/Terms.ts"
+import { withPeriods } from "../../licensing/rules/UsagePeriods.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { heartbeatDueAt } from "../../vendor/policies/Policy.ts"
 import { tableOf } from "./Columns.ts"
@@ -28,6 +30,8 @@ export interface GivenLicense extends Readonly<Partial<Record<LimitName, number>
   readonly maintenance_expires_at?: number | undefined
   readonly metadata: object
   readonly created_at: number
+  /** When a device was activated first: a term that waits for that has begun then. */
+  readonly first_used_at?: number | undefined
 }
 
 /** What a license needs of its policy. */
@@ -44,9 +48,26 @@ export const rowOf = (fields: { readonly [column: string]: unknown }): Row =>
     Object.entries(fields).flatMap(([column, value]) =>
       value === undefined
         ? []
-        : [[column, typeof value === "number" && /_(at|from)$/.test(column) ? formatTimestamp(value) : value]]
+        : [
+            [
+              column,
+              typeof value === "number" && /_(at|from|start|anchor)$/.test(column) ? formatTimestamp(value) : value
+            ]
+          ]
     )
   )
+
+/** When the term of a license begins, with the dates that follow; undefined while it waits for the first use. */
+const termFrom = (policy: GivenPolicy["policy"], { first_used_at, ...given }: Omit<GivenLicense, "license_key">) => {
+  const dated = { ...given, ...termOf(policy, given, given.created_at) }
+  if (dated.term_days === undefined) return { dated, begins: termBeginsAt(dated, given.created_at) }
+  if (first_used_at === undefined) return { dated, begins: undefined }
+  const term = termOf({ ...policy, duration_starts: "creation" }, given, first_used_at)
+  return {
+    dated: { ...given, ...term, term_began_at: first_used_at },
+    begins: termBeginsAt({ ...given, ...term }, first_used_at)
+  }
+}
 
 /** The license and the features that come with its policy; or why its policy cannot have such a license. */
 export const licenseUnit = (
@@ -55,7 +76,7 @@ export const licenseUnit = (
   { features, policy }: GivenPolicy,
   now: number
 ): Unit | string => {
-  const dated = { ...given, ...termOf(policy, given, given.created_at) }
+  const { begins, dated } = termFrom(policy, given)
   const refused = refuseTerms(policy.license_type, dated)
   if (refused !== undefined) return `${refused.detail}: ${refused.message}`
   const license = rowOf({
@@ -64,10 +85,16 @@ export const licenseUnit = (
     heartbeat_from: heartbeatDueAt(policy, now),
     updated_at: now
   })
-  const termBegins = termBeginsAt(dated, now)
   const assignments = features.map((feature): Entry => {
-    const { feature_code: _, feature_name: __, ...assignment } = grantedFeature(feature, undefined, termBegins, now)
-    return { line, table: tableOf("license_feature"), row: rowOf({ license_id: given.id, ...assignment }) }
+    const granted = grantedFeature(feature, undefined, begins, now)
+    const source = { license: dated, subscription: undefined }
+    const { feature_code: _, feature_name: __, ...assignment } = withPeriods(granted, source, now)
+    const expiry_recorded = isExpiryRecorded(undefined, assignment, now)
+    return {
+      line,
+      table: tableOf("license_feature"),
+      row: rowOf({ license_id: given.id, ...assignment, expiry_recorded })
+    }
   })
   return { root: { line, table: tableOf("license"), row: license }, parts: assignments }
 }

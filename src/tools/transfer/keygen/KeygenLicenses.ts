@@ -51,12 +51,14 @@ export const keygenLicense = (
   noteUse(source, note)
   const limit = numberOf(attributes["maxMachines"])
   const seats = numberOf(attributes["maxFloatingUsers"])
+  const devices = (machines.get(id) ?? []).flatMap((machine) => deviceOf(machine, policy, notes, now) ?? [])
   const unit = licenseUnit(
     0,
     {
       id: idOf("lic", id),
       license_key: key.value,
       ...{ product_id: policy.productId, policy_id: policy.id, created_at },
+      first_used_at: instantOf(devices.map(({ row }) => row["activated_at"]).toSorted()[0]),
       ...{ customer_id: customer?.id, customer_name: customer?.name, customer_email: customer?.email },
       status: statusOf(source),
       maintenance_expires_at: instantOf(attributes["maintenanceExpiry"]),
@@ -71,7 +73,6 @@ export const keygenLicense = (
     now
   )
   if (typeof unit === "string") return skip(unit)
-  const devices = (machines.get(id) ?? []).flatMap((machine) => deviceOf(machine, policy, notes, now) ?? [])
   const slots = devices.filter(({ row }) => row["holds_slot"] === true).length
   const row = { ...unit.root.row, active_device_count: slots, times_activated: devices.length }
   return {
