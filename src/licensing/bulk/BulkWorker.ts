@@ -16,8 +16,8 @@ import { endedEvent } from "./BulkJobs.ts"
 import { type LicenseDecision, makeManyDecisions, type SharedCommand } from "./Decisions.ts"
 import { claimJob, endJob, type JobRow, nextIds, progressOf, stepSize } from "./JobRows.ts"
 
-/** A pause after each step, as a multiple of its duration, leaves time for requests. None waits for a commit of a dry run. */
-const restPerWork = { change: 0.5, dryRun: 0.1 }
+/** The pause after a part of a dry run, as a multiple of its duration. No request waits for its commits. */
+const dryRunPauseFactor = 0.1
 /** A step takes less than a second. A node without progress for longer has crashed. */
 const leaseMillis = 10_000
 /** After this many attempts without progress the cause is in the job itself. */
@@ -39,7 +39,7 @@ export class BulkWorker extends Context.Service<
       const { many } = yield* Journal
       const events = yield* EventLog
       const { decide, decideLocked } = yield* makeManyDecisions
-      const throttles = { change: makeThrottle(restPerWork.change), dryRun: makeThrottle(restPerWork.dryRun) }
+      const throttles = { change: makeThrottle(), dryRun: makeThrottle(dryRunPauseFactor) }
 
       const end = (job: JobRow, outcome: { readonly status: "completed" | "failed"; readonly failure?: string }) =>
         Effect.gen(function* () {
