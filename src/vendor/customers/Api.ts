@@ -50,7 +50,7 @@ export class CustomersApi extends HttpApiGroup.make("customers")
       params,
       payload: CustomerUpdate,
       success: Data(Customer),
-      error: failures("NOT_FOUND", "DUPLICATE_CODE", "CONFLICT")
+      error: failures("NOT_FOUND", "DUPLICATE_CODE", "CONFLICT", "TOKEN_SCOPE_DENIED")
     })
       .middleware(Conditional)
       .annotateMerge(

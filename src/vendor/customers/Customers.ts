@@ -31,6 +31,11 @@ const duplicateCode = (code: string) =>
     customers_code_key: () =>
       refuse("DUPLICATE_CODE", `Another customer has the code ${code}: choose a different one.`, "code")
   })
+const addressOfOthers = refuse(
+  "TOKEN_SCOPE_DENIED",
+  "Keys of the customer's licenses of other products are mailed to this email: use a token without product_ids, or set customer_email on your licenses.",
+  "product_ids"
+)
 
 interface CustomerFilter extends ListRequest, MetadataFilter {
   readonly code?: string
@@ -50,7 +55,7 @@ export class Customers extends Context.Service<
     update(
       id: string,
       input: typeof CustomerUpdate.Type
-    ): Effect.Effect<Customer, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "CONFLICT">>
+    ): Effect.Effect<Customer, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "CONFLICT" | "TOKEN_SCOPE_DENIED">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE" | "CONFLICT">>
   }
 >()("licensing/vendor/customers/Customers") {
@@ -120,11 +125,22 @@ export class Customers extends Context.Service<
         return customer
       }, inTransaction)
 
+      /** Who has the email of a customer gets the keys of its licenses, by mail and at the customer's page. */
+      const checkAddress = Effect.fnUntraced(function* (id: string) {
+        const products = yield* CurrentProducts
+        if (products === undefined) return
+        const [other] = yield* sql`
+          SELECT FROM licenses WHERE customer_id = ${id} AND customer_email IS NULL
+            AND product_id <> ALL(${arrays.text(products)}::text[]) LIMIT 1`
+        if (other !== undefined) return yield* addressOfOthers
+      })
+
       const update = Effect.fn("Customers.update")(function* (id: string, input: typeof CustomerUpdate.Type) {
         const before = yield* locked(id)
         yield* checkUnchanged(CustomerUpdate, before)
         const now = yield* Clock.currentTimeMillis
         const customer: Customer = { ...patched<Customer>(before, input), updated_at: now }
+        if (customer.email !== before.email) yield* checkAddress(id)
         return yield* edit(before, customer, function* () {
           yield* sql`
             UPDATE customers SET name = ${customer.name}, code = ${customer.code}, email = ${customer.email ?? null},

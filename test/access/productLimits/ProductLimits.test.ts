@@ -180,6 +180,32 @@ layer(TestServer.layer, { timeout: "1 minute" })("A customer of two products", (
     })
   )
 
+  it.effect("keeps the email that the keys of another product's licenses are mailed to", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const [a, b] = [yield* makeProduct, yield* makeProduct]
+      const customer = yield* makeCustomer
+      yield* makeLicense(a, { customer_id: customer })
+      const { id: other } = yield* makeLicense(b, { customer_id: customer })
+      const [limited, both] = [yield* tokenFor(a), yield* tokenFor(a, b)]
+      const patchWith = ({ ask }: typeof limited, body: object) => ask("PATCH", `/customers/${customer}`, body)
+      for (const email of ["thief@example.com", null]) {
+        const answer = yield* patchWith(limited, { name: "Renamed", email })
+        assertRefused(answer, 403, "TOKEN_SCOPE_DENIED", "product_ids")
+      }
+      assert.deepInclude(yield* client.customers.get({ params: { id: customer } }), {
+        name: "Customer",
+        email: "a@example.com"
+      })
+      assertAnswered(yield* patchWith(limited, { name: "Renamed", email: "a@example.com" }), 200)
+      assertAnswered(yield* patchWith(both, { email: "b@example.com" }), 200)
+      yield* client.licenses.update({ params: { id: other }, payload: { customer_email: "own@example.com" } })
+      assert.deepInclude(assertAnswered(yield* patchWith(limited, { email: "c@example.com" }), 200), {
+        email: "c@example.com"
+      })
+    })
+  )
+
   it.effect("shows the custom field values of one product only", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
