@@ -217,7 +217,9 @@ export class Webhooks extends Context.Service<
 const eventOf = <const T extends string>(event_type: T, resource_id: string) =>
   ({ event_type, resource_type: "webhook", resource_id }) as const
 
-/** An endpoint in events, without the path and query of its URL: these are often secrets of the receiver. */
+/** The URL of an endpoint in events, without path and query: these are often secrets of the receiver. */
+export const recordedUrl = (url: string): string => new URL(url).origin
+
 const recorded = ({
   name,
   url,
@@ -225,7 +227,7 @@ const recorded = ({
   is_active
 }: WebhookEndpoint): { readonly [field: string]: Schema.Json } => ({
   name,
-  url: new URL(url).origin,
+  url: recordedUrl(url),
   event_types,
   is_active
 })

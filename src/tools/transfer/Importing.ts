@@ -20,7 +20,7 @@ import {
 import { type Columns, readColumns, tableOf } from "./Columns.ts"
 import { cleanedUnits, makeFaultsOf } from "./Faults.ts"
 import { clash, dataFault, existingKeys, insertEntries, keyOf, refused } from "./Inserting.ts"
-import { type Fault, TransferRefused } from "./Lines.ts"
+import { type Fault, type Row, TransferRefused } from "./Lines.ts"
 import { tableGroups } from "./Tables.ts"
 import type { Entry, Unit } from "./Units.ts"
 
@@ -199,7 +199,8 @@ const makeEvents = Effect.gen(function* () {
   const created_at = yield* Clock.currentTimeMillis
   const eventOf = ({ row, table }: Entry, counts: Iterable<readonly [type: string, count: number]>) => {
     if (table.event === undefined) return []
-    const named = table.event.named.flatMap((column) => (row[column] === undefined ? [] : [[column, row[column]]]))
+    const shown: Row = { ...row, ...table.shown?.(row) }
+    const named = table.event.named.flatMap((column) => (shown[column] === undefined ? [] : [[column, shown[column]]]))
     const metadata = {
       ...Object.fromEntries(named),
       ...Object.fromEntries([...counts].map(([type, count]) => [`${type}s`, count])),

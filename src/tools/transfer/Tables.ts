@@ -3,7 +3,9 @@
  * stay true: a line follows all lines that it refers to, and a part follows its record, because both are imported together.
  */
 import type { EventType, ResourceType } from "../../ledger/events/EventType.ts"
+import { recordedUrl } from "../../ledger/webhooks/Webhooks.ts"
 import { limitNames } from "../../licensing/model/Limits.ts"
+import type { Row } from "./Lines.ts"
 
 export interface Table {
   /** The `type` of its lines. */
@@ -24,6 +26,8 @@ export interface Table {
   readonly asText?: ReadonlyArray<string>
   /** The event of an imported row, and the columns that it names. */
   readonly event?: { readonly type: EventType; readonly resource: ResourceType; readonly named: ReadonlyArray<string> }
+  /** The columns that its event shows differently. */
+  readonly shown?: (row: Row) => Row
 }
 
 /** A record, and the parts that are imported together with it. */
@@ -133,11 +137,16 @@ export const tableGroups: ReadonlyArray<TableGroup> = [
   }),
   licenses,
   alone({ type: "signing_key", name: "signing_keys", key: ["kid"] }),
-  alone({ type: "api_key", name: "api_keys", key: ["id"], ...created("api_key", "name", "key_prefix", "scopes") }),
+  alone({
+    ...{ type: "api_key", name: "api_keys", key: ["id"] },
+    ...created("api_key", "name", "key_prefix", "scopes", "allowed_cidrs", "product_ids"),
+    shown: ({ limited_scopes, scopes }) => ({ scopes: limited_scopes ?? scopes })
+  }),
   // Last, so that the events of an import are not delivered to the endpoints that it brings.
   alone({
     ...{ type: "webhook", name: "webhook_endpoints", key: ["id"], revision: "revision" },
-    ...created("webhook", "name", "url", "event_types")
+    ...created("webhook", "name", "url", "event_types", "is_active"),
+    shown: ({ url }) => ({ url: recordedUrl(String(url)) })
   })
 ]
 
