@@ -26,8 +26,8 @@ export class Addresses extends Context.Service<
   {
     /** Parses and checks the URL of an endpoint. A host name that does not resolve yet is accepted. */
     check(url: string): Effect.Effect<URL, AddressRefused>
-    /** The addresses of a host; all of them are allowed. */
-    resolve(hostname: string): Effect.Effect<IpAddresses, AddressRefused | AddressUnknown>
+    /** The addresses of a URL's host; all of them and its protocol are allowed. */
+    resolve(url: Pick<URL, "hostname" | "protocol">): Effect.Effect<IpAddresses, AddressRefused | AddressUnknown>
   }
 >()("licensing/ledger/webhooks/Addresses") {
   static readonly layer = Layer.effect(
@@ -50,7 +50,12 @@ export class Addresses extends Context.Service<
           )
         )
 
-      const resolve = Effect.fn("Addresses.resolve")(function* (hostname: string) {
+      const resolve = Effect.fn("Addresses.resolve")(function* ({
+        hostname,
+        protocol
+      }: Pick<URL, "hostname" | "protocol">) {
+        // An endpoint may have been made while http was allowed.
+        if (!isProtocol(protocol, webhookAllowLocal)) return yield* refused(notHttps)
         const literal = NetAddress.ipFromString(hostname.replace(/^\[|\]$/g, ""))
         const addresses: IpAddresses = Result.isSuccess(literal) ? Items.of(literal.success) : yield* lookup(hostname)
         // One forbidden address forbids the name: a DNS rebinding attack mixes public and private addresses.
@@ -62,7 +67,7 @@ export class Addresses extends Context.Service<
         const url = URL.parse(text)
         const fault = urlFault(text, url, webhookAllowLocal)
         if (url === null || fault !== undefined) return yield* refused(fault ?? notAbsolute)
-        yield* Effect.catchTag(resolve(url.hostname), "AddressUnknown", () => Effect.void)
+        yield* Effect.catchTag(resolve(url), "AddressUnknown", () => Effect.void)
         return url
       })
 
@@ -76,13 +81,17 @@ const lookupTimeout = "2 seconds"
 const refused = (message: string) => new AddressRefused({ message })
 
 const notAbsolute = "it is not an absolute URL"
+const notHttps = "it is not https"
+
+const isProtocol = (protocol: string, allowLocal: boolean): boolean =>
+  protocol === "https:" || (allowLocal && protocol === "http:")
 
 /** The fault of an endpoint's URL as a text, or undefined. */
 const urlFault = (text: string, url: URL | null, allowLocal: boolean): string | undefined => {
   // A URL parser silently drops blanks and control characters, so that the text differs from the URL.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters in question
   if (url === null || /[\s\u0000-\u001f\u007f\\]/.test(text)) return notAbsolute
-  if (url.protocol !== "https:" && !(allowLocal && url.protocol === "http:")) return "it is not https"
+  if (!isProtocol(url.protocol, allowLocal)) return notHttps
   if (url.username !== "" || url.password !== "") return "it contains credentials"
   if (text.includes("#")) return "it contains a fragment"
   return !allowLocal && /(^|\.)localhost\.?$/.test(url.hostname) ? "it leads to this machine" : undefined

@@ -81,7 +81,7 @@ const makeConnector = Effect.gen(function* () {
 
   return ((options, callback) => {
     fork(
-      addresses.resolve(options.hostname).pipe(
+      addresses.resolve(options).pipe(
         Effect.flatMap((allowed) =>
           Effect.firstSuccessOf(allowed.slice(0, addressesMax).map((to) => openTo(options, to)))
         ),

@@ -151,7 +151,8 @@ layer(layerAddresses())("An address of an endpoint", (it) => {
 
   it.effect("is checked against all addresses of its name, and connections go only to those", () =>
     Effect.gen(function* () {
-      const { resolve } = yield* Addresses
+      const addresses = yield* Addresses
+      const resolve = (host: string) => addresses.resolve(new URL(`https://${host}/`))
       const resolved = yield* resolve("public.example")
       assert.deepStrictEqual(resolved.map(NetAddress.formatIp), [...hosts["public.example"]])
       assert.strictEqual((yield* Effect.flip(resolve("mixed.example")))._tag, "AddressRefused")

@@ -3,7 +3,7 @@ import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { Dns, NetAddress } from "effect/net"
+import { Dns, IpNetwork, NetAddress } from "effect/net"
 import { Addresses } from "../../../src/ledger/webhooks/DeliveryAddress.ts"
 import { Sender } from "../../../src/ledger/webhooks/Sender.ts"
 import { Settings } from "../../../src/platform/config/Config.ts"
@@ -148,6 +148,20 @@ layer(layerSender({}))("A request to a name that", (it) => {
         assert.strictEqual(yield* failureOf(`http://${host}:${receiver.port}/`), "address_refused", host)
         assert.strictEqual(yield* failureOf(`https://${host}:${receiver.port}/`), "address_refused", host)
       }
+      assert.deepStrictEqual(receiver.received, [])
+    })
+  )
+})
+
+const loopback = [IpNetwork.fromStringUnsafe("127.0.0.0/8")]
+
+layer(layerSender({ webhookAllowCidrs: loopback }))("A request over http", (it) => {
+  it.effect("is not sent, not even to an allowed address: its endpoint was made in development", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      yield* resolvesTo(["127.0.0.1"])
+      for (const host of ["127.0.0.1", "receiver.example"])
+        assert.strictEqual(yield* failureOf(`http://${host}:${receiver.port}/`), "address_refused", host)
       assert.deepStrictEqual(receiver.received, [])
     })
   )
