@@ -43,10 +43,21 @@ const make = Effect.gen(function* () {
     yield* asLicense(licenseId)(actors.ask(licenseId, deactivateOwn, command))
   })
 
-  /** Replaces the key at once. Only the mail contains the new one. It ends the sessions that began with the old one. */
+  const mailAddressOf = Effect.fnUntraced(function* (licenseId: string) {
+    const [row] = yield* sql<{ readonly address: string | null }>`
+      SELECT coalesce(l.customer_email, c.email) AS address FROM licenses l LEFT JOIN customers c ON c.id = l.customer_id
+      WHERE l.id = ${licenseId}`
+    return row?.address ?? ""
+  }, Effect.orDie)
+
+  /**
+   * Replaces the key at once. Only the mail contains the new one. It ends the sessions that began with the old one. Who has only a
+   * key may have started trials with the address of someone else.
+   */
   const mailKey = Effect.fn("PortalActions.mailKey")(function* (owner: PortalOwner, licenseId: string) {
     yield* licenses.own(owner, licenseId)
     yield* limits.portalKey(licenseId)
+    if (owner.kind === "license") yield* limits.keyMail(yield* mailAddressOf(licenseId))
     yield* asLicense(licenseId)(management.rotateKey(licenseId, { send_key: true }))
   })
 

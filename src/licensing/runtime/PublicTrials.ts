@@ -76,7 +76,7 @@ export class PublicTrials extends Context.Service<
       const { inTransaction: lookups } = yield* LicenseLookups
       const drafts = yield* makeDrafts
       const mail = yield* Mail
-      const { trialMail } = yield* RateLimits
+      const { keyMail } = yield* RateLimits
 
       /** Activates the device on the drafted license, by the rule that any activation follows. */
       const activated = Effect.fnUntraced(function* (draft: Draft, { binding, product_code }: TrialInput) {
@@ -129,7 +129,7 @@ export class PublicTrials extends Context.Service<
         // A generated key is new.
         yield* Effect.catch(written, (error) => (SqlError.isSqlError(error) ? Effect.fail(error) : Effect.die(error)))
         for (const write of deviceRows(sql, [pending])) yield* write
-        if (input.send_key === true) yield* mail.queue(keyMail(draft!))
+        if (input.send_key === true) yield* mail.queue(mailOf(draft!))
         // Last: it locks the event counter.
         yield* events.appendRows(pending.entries)
         return { entitlement, license_key: draft!.license_key }
@@ -141,7 +141,7 @@ export class PublicTrials extends Context.Service<
         if (send_key && recipientOf({ customer_email, metadata: {} }) === undefined)
           return yield* refuseNoRecipient("send_key")
         const offer = yield* offerOf(sql, input)
-        if (send_key) yield* trialMail(customer_email!)
+        if (send_key) yield* keyMail(customer_email!)
         return yield* issue({ ...offer, ...(customer_email && { customer_email }) }, input)
       })
       return PublicTrials.of({ start })
@@ -149,7 +149,7 @@ export class PublicTrials extends Context.Service<
   )
 }
 
-const keyMail = ({ license, license_key }: Draft): NewMail => ({
+const mailOf = ({ license, license_key }: Draft): NewMail => ({
   kind: "license_key",
   to: recipientOf(license)!,
   license_id: license.id,

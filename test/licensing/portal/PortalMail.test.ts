@@ -90,6 +90,29 @@ layer(TestServer.layerWith(byMail))("A new key by mail", (it) => {
     })
   )
 
+  it.effect("is mailed to an address once in a minute for those who have only keys, whatever the license", () =>
+    Effect.gen(function* () {
+      const { advance } = yield* TestServer
+      const address = "hal@customer.example"
+      const [first, second] = [
+        yield* issue({ customer_email: address }),
+        yield* issue({ customer_email: "Hal@customer.example" })
+      ]
+      const signedIn = Effect.fnUntraced(function* ({ license_key }: typeof first) {
+        const { ask } = yield* browse()
+        yield* ask("/sign-in/key", { license_key })
+        return ask
+      })
+      assert.strictEqual((yield* (yield* signedIn(first))(`/licenses/${first.license.id}/key`, {})).status, 204)
+      const ask = yield* signedIn(second)
+      const refused = yield* ask(`/licenses/${second.license.id}/key`, {})
+      assert.deepStrictEqual([refused.status, refused.json.error.detail], [429, "key-mail"])
+      assert.lengthOf(yield* mailsTo("rotated_key", "Hal@customer.example"), 0)
+      yield* advance(60)
+      assert.strictEqual((yield* ask(`/licenses/${second.license.id}/key`, {})).status, 204)
+    })
+  )
+
   it.effect("is not offered without an address or for a revoked license, and refused", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
