@@ -132,7 +132,8 @@ const makeBootstrap = Effect.gen(function* () {
 
 const writeInterval = "30 seconds"
 
-// One statement for all keys used since the last write, instead of a write per request.
+// One statement for all keys used since the last write, instead of a write per request. With the first use of any key the
+// stored first token goes.
 const makeUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const lastUsed = new Map<string, number>()
@@ -140,9 +141,13 @@ const makeUsage = Effect.gen(function* () {
   const write = Effect.gen(function* () {
     const batch = Array.from(lastUsed).sort(([a], [b]) => (a < b ? -1 : 1))
     if (batch.length === 0) return
+    const ids = columns.text(batch.map(([id]) => id))
     yield* sql`
+      WITH forgotten AS (
+        UPDATE api_keys SET token_sealed = NULL WHERE token_sealed IS NOT NULL AND id <> ALL(${ids}::text[])
+      )
       UPDATE api_keys SET last_used_at = used.at, token_sealed = NULL
-      FROM unnest(${columns.text(batch.map(([id]) => id))}, ${columns.timestamptz(batch.map(([, at]) => at))}) AS used (id, at)
+      FROM unnest(${ids}, ${columns.timestamptz(batch.map(([, at]) => at))}) AS used (id, at)
       WHERE api_keys.id = used.id AND (last_used_at IS NULL OR last_used_at < used.at)`.pipe(retryTransaction)
     for (const [id, at] of batch) if (lastUsed.get(id) === at) lastUsed.delete(id)
   }).pipe(
