@@ -8,10 +8,24 @@ import type { Event } from "../../../src/ledger/events/Event.ts"
 import { bodyOf } from "../../../src/ledger/webhooks/Message.ts"
 import { RandomSource } from "../../simulation/requests/RandomSource.ts"
 import { layerSilent, TestServer } from "../../support/http/TestServer.ts"
-import { daySeconds, sign } from "./StripeFake.ts"
+import { daySeconds, type Line, type Price, sign } from "./StripeFake.ts"
 import { Sales, serviceSecret } from "./StripeProgram.ts"
-import { Storm } from "./StripeStorms.ts"
+import { Storm, teamQuota } from "./StripeStorms.ts"
 import { deliver, stateOf, weather } from "./StripeWeather.ts"
+
+/** Sends runtime requests of a laptop with a license key. */
+const laptopWith = (key: string) =>
+  Effect.map(
+    TestServer,
+    ({ send }) =>
+      (operation: string, body: object = {}) =>
+        send({
+          method: "POST",
+          path: `/api/v1/license/${operation}`,
+          headers: { authorization: `License ${key}` },
+          body: { fingerprint: "a laptop", ...body }
+        })
+  )
 
 /** Uses features of a license in its subscription's period, ends the period, and returns the events that tell its usage. */
 const periodOf = Effect.fnUntraced(function* (
@@ -19,15 +33,9 @@ const periodOf = Effect.fnUntraced(function* (
   key: string,
   used: { readonly [feature_code: string]: number }
 ) {
-  const { client, send } = yield* TestServer
+  const { client } = yield* TestServer
   const { productId } = yield* Sales
-  const runtime = (operation: string, body: object) =>
-    send({
-      method: "POST",
-      path: `/api/v1/license/${operation}`,
-      headers: { authorization: `License ${key}` },
-      body: { fingerprint: "a laptop", ...body }
-    })
+  const runtime = yield* laptopWith(key)
   const end = Math.floor(Date.now() / 1_000) * 1_000
   const period = (current_period_start: number, current_period_end: number) => ({
     current_period_start,
@@ -44,7 +52,7 @@ const periodOf = Effect.fnUntraced(function* (
   })
   yield* client.licenses.update({ params, payload: { order_id: "", subscription_id: subscription.id } })
   const { items: features } = yield* client.features.list({ params: { id: productId }, query: {} })
-  yield* runtime("activate", {})
+  yield* runtime("activate")
   for (const [feature_code, amount] of Object.entries(used)) {
     const { id: feature_id = "" } = features.find(({ code }) => code === feature_code) ?? {}
     const payload = { feature_id, enabled: true, max_consumptions: 100, reset_period: "subscription" as const }
@@ -142,15 +150,7 @@ layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer), Layer.provide(layer
       const lines = [{ price: prices.once, quantity: 2 }]
       const payment = { id: "pi_onceKey", customer, lines, refunded: 0, dispute: undefined }
       yield* deliver(stripe.bought(payment))
-      const [key = ""] = keys.get(customer.email) ?? []
-      const activate = Effect.flatMap(TestServer, ({ send }) =>
-        send({
-          method: "POST",
-          path: "/api/v1/license/activate",
-          headers: { authorization: `License ${key}` },
-          body: { fingerprint: "a laptop" }
-        })
-      )
+      const activate = (yield* laptopWith(keys.get(customer.email)?.[0] ?? ""))("activate")
       assert.strictEqual((yield* activate).status, 200)
       yield* deliver(stripe.dispute(payment, "lost"))
       const { json, status } = yield* activate
@@ -194,6 +194,66 @@ layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer), Layer.provide(layer
         }
       ])
       yield* client.licenses.suspend({ params })
+    })
+  )
+
+  it.effect("keeps the count and the credits of a feature whose add-on or policy is left", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { keys, prices, stripe } = yield* Sales
+      const { subscription } = new Storm(stripe, new RandomSource(0), prices, "Downgrade")
+      const line = (price: Price) => ({ price, quantity: 1 })
+      const [pro, team, exports] = [prices.pro, prices.team, prices.exports].map(line) as [Line, Line, Line]
+      const feature_id = prices.exports.metadata["licensing_feature"]!
+      yield* deliver(stripe.change(subscription, "created", { status: "active", lines: [team, exports] }))
+      const params = { id: (yield* stateOf("Downgrade")).licenses[0]!.id }
+      const runtime = yield* laptopWith(keys.get(subscription.customer.email)?.[0] ?? "")
+      yield* runtime("activate")
+      const use = { feature_code: "exports", amount: 90, event_id: "job" }
+      assert.strictEqual((yield* runtime("consume", use)).status, 200)
+      yield* client.licenses.resetUsage({ params, payload: { feature_id, add_credits: 5 } })
+      const used = { total_consumptions: 90, extra_credits: 5 }
+      for (const [lines, expected] of [
+        [[team], { enabled: true, ...teamQuota }],
+        [[pro], { enabled: false, ...teamQuota }],
+        [[pro, exports], { enabled: true, max_consumptions: 100 }],
+        [[pro], { enabled: false, max_consumptions: 100 }],
+        [[team], { enabled: true, ...teamQuota }]
+      ] as const) {
+        yield* deliver(stripe.change(subscription, "updated", { lines }))
+        const { items } = yield* client.licenses.listFeatures({ params, query: {} })
+        const feature = items.find((one) => one.feature_id === feature_id)
+        assert.deepInclude(feature as object, { ...expected, ...used })
+      }
+    })
+  )
+
+  it.effect("reports the usage of a subscription's last period once", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { keys, prices, productId, stripe } = yield* Sales
+      const feature_id = prices.exports.metadata["licensing_feature"]!
+      const fields = { name: "Metered", code: "metered", license_type: "subscription", grace_period_days: 1 } as const
+      const policy = yield* client.policies.create({ params: { id: productId }, payload: fields })
+      const quota = { max_consumptions: 100, reset_period: "subscription" } as const
+      yield* client.policies.setFeature({ params: { id: policy.id, feature_id }, payload: quota })
+      const pro = { id: "price_metered", metadata: { licensing_policy: policy.id } }
+      const { subscription } = new Storm(stripe, new RandomSource(0), { ...prices, pro }, "Leaving")
+      yield* deliver(stripe.change(subscription, "created", { status: "active" }))
+      const runtime = yield* laptopWith(keys.get(subscription.customer.email)?.[0] ?? "")
+      yield* runtime("activate")
+      const use = { feature_code: "exports", amount: 12, event_id: "job" }
+      assert.strictEqual((yield* runtime("consume", use)).status, 200)
+      const before = stripe.meterRequests
+      for (const verb of ["deleted", "updated"])
+        yield* deliver(stripe.change(subscription, verb, { status: "canceled" }))
+      const { subscriptions } = yield* stateOf("Leaving")
+      const identifier = `${subscriptions[0]!.id} ${feature_id}`
+      assert.deepStrictEqual(stripe.meterEvents.get(identifier), {
+        ...{ event_name: "exported_pages", identifier, timestamp: String(subscription.start + 1) },
+        ...{ "payload[stripe_customer_id]": "cus_Leaving", "payload[value]": "12" }
+      })
+      assert.strictEqual(stripe.meterRequests - before, 1)
     })
   )
 

@@ -82,6 +82,7 @@ const subscriptionObject = (given: StripeSubscription) => ({
   status: given.status,
   cancel_at_period_end: given.cancelAtPeriodEnd,
   canceled_at: given.status === "canceled" ? given.start + 1 : null,
+  ended_at: given.status === "canceled" ? given.start + 2 : null,
   pause_collection: given.isCollectionPaused ? { behavior: "void", resumes_at: null } : null,
   items: list(
     // Add-ons come first, so that the licensed item is not found by its place.
@@ -151,6 +152,7 @@ export class StripeFake {
   private readonly sessions = new Map<string, object>()
   /** The events of meters, by identifier. */
   readonly meterEvents = new Map<string, Record<string, string>>()
+  meterRequests = 0
   private events = 0
 
   customer(name: string): Customer {
@@ -235,6 +237,7 @@ export class StripeFake {
 
   private meter(form: URLSearchParams): object {
     const event = Object.fromEntries(form)
+    this.meterRequests++
     this.meterEvents.set(event["identifier"] ?? "", event)
     return { object: "billing.meter_event", ...event }
   }

@@ -6,7 +6,7 @@ import { RandomSource } from "../../simulation/requests/RandomSource.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { type StripeEvent, sign } from "./StripeFake.ts"
 import { Sales } from "./StripeProgram.ts"
-import { Storm } from "./StripeStorms.ts"
+import { Storm, teamQuota } from "./StripeStorms.ts"
 
 /** Plays a storm, and compares what the service has with what Stripe has. */
 export const weather = Effect.fnUntraced(function* (seed: number) {
@@ -35,10 +35,14 @@ export const weather = Effect.fnUntraced(function* (seed: number) {
       for (const [field, value] of Object.entries(fields))
         assert.strictEqual(license[field as keyof typeof license], value, `${about}: ${field}`)
       const { items } = yield* client.licenses.listFeatures({ params: { id: license.id }, query: {} })
-      const sold = items.filter(({ metadata }) => metadata["stripe"] === true)
+      // A feature that was an add-on is as the policy has it, or disabled.
+      const usable = items.filter(({ enabled }) => enabled)
+      const sold = usable.filter(({ metadata }) => metadata["stripe"] === true)
       const quotas = Object.fromEntries(sold.map((feature) => [feature.feature_id, quotaOf(feature)]))
       assert.deepStrictEqual(quotas, features, about)
-      assert.lengthOf(items, license.policy_id === teamId ? 2 : sold.length, about)
+      const ofPolicy = usable.filter((feature) => !sold.includes(feature))
+      assert.lengthOf(ofPolicy, license.policy_id === teamId ? 2 - sold.length : 0, about)
+      for (const feature of ofPolicy) assert.deepStrictEqual(quotaOf(feature), teamQuota, about)
     }
   }
   const [owned] = bought
