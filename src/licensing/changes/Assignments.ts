@@ -70,7 +70,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
       updated_at: now
     }
     const placed = withPeriods(assigned, periodSource(view), now)
-    const { assignment, ...ended } = returned(view.license.id, before, placed, now)
+    const { assignment, ...ended } = returned(view, before, placed, now)
     // The event contains `from_policy` only if it changes.
     const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
       "enabled",
@@ -81,7 +81,8 @@ export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
       "from_policy",
       "metadata"
     ])
-    const reply = (after: LicenseView) => featureOf(after, assignment)
+    // A period of the subscription that has begun already ends the current one.
+    const reply = (after: LicenseView) => featureOf(after, inCurrentPeriod(assignment, false, now))
     const isWaitingAsBefore = before?.expires_after_days === assignment.expires_after_days
     if (Object.keys(changes).length === 0 && isWaitingAsBefore) return accept({}, reply)
     return accept(

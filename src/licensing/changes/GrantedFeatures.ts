@@ -125,7 +125,7 @@ export const featuresAfterMove = (
             now
           )
     if (after === undefined) return []
-    const { assignment, ...ended } = returned(view.license.id, before, after, now)
+    const { assignment, ...ended } = returned(view, before, after, now)
     return [{ before, after: assignment, ended }]
   })
   const comes = new Set(features.map(({ feature_id }) => feature_id))

@@ -5,7 +5,7 @@
 import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { Assignment, LicenseRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { KeptCount, LedgerEntry, Usage } from "../model/Usage.ts"
-import { closePeriod, periodClosedEvent, periodEntry } from "../rules/UsagePeriods.ts"
+import { type ClosedPeriod, closePeriod, periodClosedEvent, periodEntry } from "../rules/UsagePeriods.ts"
 
 export type KeptCounts = LicenseRecord["kept_counts"]
 
@@ -41,15 +41,28 @@ interface Returned {
  * since. All other periods are ended by the clock.
  */
 export const returned = (
-  licenseId: string,
+  view: LicenseView,
   before: Assignment | undefined,
   assignment: Assignment,
   now: number
 ): Returned => {
-  const closed = before === undefined ? closePeriod(assignment, false, now) : undefined
+  const closed =
+    before === undefined ? (closePeriod(assignment, false, now) ?? closeKept(view, assignment, now)) : undefined
   if (closed?.periods === undefined) return { assignment, ledger: [], events: [] }
   const period = { ...closed, after: { ...closed.after, rolled_over: undefined } }
-  return { assignment: period.after, ledger: [periodEntry(period)], events: [periodClosedEvent(licenseId, period)] }
+  return {
+    assignment: period.after,
+    ledger: [periodEntry(period)],
+    events: [periodClosedEvent(view.license.id, period)]
+  }
+}
+
+/** The same of a feature that returns without periods. */
+const closeKept = (view: LicenseView, assignment: Assignment, now: number): ClosedPeriod | undefined => {
+  const { period_start, resets_at } = keptUsage(view, assignment.feature_id) ?? {}
+  if (assignment.reset_period !== undefined || resets_at === undefined || resets_at > now) return undefined
+  const after = { ...assignment, total_consumptions: 0, credits_used: undefined, overage: undefined }
+  return { before: { ...assignment, period_start, resets_at }, after, periods: 1 }
 }
 
 /** The kept counts after a policy took features away and others were assigned. */

@@ -74,7 +74,9 @@ const refuseCredits = (before: Assignment, { max_consumptions, add_credits }: Us
       detail
     )
   }
-  const credited = before.reset_period === undefined ? limit : (before.extra_credits ?? 0)
+  // Reversals give used credits back.
+  const { credits_used = 0, extra_credits = 0, reset_period } = before
+  const credited = reset_period === undefined ? limit : extra_credits + credits_used
   return credited > Number.MAX_SAFE_INTEGER - add_credits
     ? reject(
         "VALIDATION_ERROR",

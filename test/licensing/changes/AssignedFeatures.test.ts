@@ -147,6 +147,17 @@ describe("an assignment at an instant", () => {
     assert.deepInclude(shownAt("active", noon), { total_consumptions: 0, remaining: 10, resets_at: noon + day })
   })
 
+  it("is answered in a period of the subscription that has begun", () => {
+    const subscription = { kind: "subscription", id: "sub_1", product_id: "prod_1" } as const
+    const weekly = { reset_period: "week", resets_at: noon + 6 * day } as const
+    const rows = rowsOf({
+      ...{ features, assignments: [{ ...ended, ...weekly }], license: { subscription_id: "sub_1" } },
+      links: [{ ...subscription, period_start: noon - 1, period_end: noon + day }]
+    })
+    const { reply } = allowed(rows, assign, { feature_id: id, reset_anchor: "subscription" })
+    assert.deepInclude(reply, { total_consumptions: 0, remaining: 10, period_start: noon - 1, resets_at: noon + day })
+  })
+
   it("stays in the last period of a revoked license", () => {
     assert.deepInclude(shownAt("revoked", noon), { total_consumptions: 4, remaining: 6 })
     assert.notProperty(shownAt("revoked", noon), "resets_at")

@@ -101,6 +101,35 @@ describe("a quota with periods that returns", () => {
   })
 })
 
+describe("a quota without periods", () => {
+  const resultOf = (resets_at: number) => {
+    const kept = { total_consumptions: 80, credits_used: 3, overage: 2, extra_credits: 4, period_start: noon - day }
+    const license = { kept_counts: { feat_a: { ...kept, resets_at } } }
+    const rows = rowsOf({ license, features: [featureOf("a")] })
+    const { after, changes } = allowed(rows, assign, { feature_id: "feat_a", max_consumptions: 100 })
+    return { assignment: after.assignments[0], ledger: changes.ledger, last: changes.events!.at(-1)! }
+  }
+
+  it("continues the count of a period that has not ended", () => {
+    const { assignment, last, ledger } = resultOf(noon + 1)
+    assert.deepInclude(assignment, { total_consumptions: 80, overage: 2, extra_credits: 4 })
+    assert.deepStrictEqual(ledger, [])
+    assert.strictEqual(last.event_type, "license.feature_assigned")
+  })
+
+  it("begins at zero after the period, and tells its usage", () => {
+    const { assignment, last, ledger } = resultOf(noon)
+    const begun = { total_consumptions: 0, credits_used: undefined, overage: undefined, extra_credits: 4 }
+    assert.deepInclude(assignment, begun)
+    assert.deepStrictEqual(ledger, [
+      { feature_id: "feat_a", action: "period_reset", amount: -80, balance_after: 0, max_after: 100 }
+    ])
+    assert.strictEqual(last.event_type, "usage.period_closed")
+    assert.deepInclude(last.metadata, { consumed: 80, credits_used: 3, overage: 2, rolled_over: 0 })
+    assert.notProperty(last.metadata, "resets_at")
+  })
+})
+
 describe("the quota of an assignment", () => {
   const before = assignmentOf("a", {
     max_consumptions: 10,

@@ -241,6 +241,10 @@ describe("a usage reset of a quota with credits and overage", () => {
     allowed(rows({ ...periodic, max_consumptions: most }), resetUsage, topUp)
     allowed(rows({ ...periodic, extra_credits: most - 1 }), resetUsage, topUp)
     refusedWith("VALIDATION_ERROR", rows({ ...periodic, extra_credits: most }), resetUsage, topUp)
+    // A reversal gives used credits back.
+    const used = { ...periodic, total_consumptions: 1, credits_used: 1 }
+    allowed(rows({ ...used, extra_credits: most - 2 }), resetUsage, topUp)
+    refusedWith("VALIDATION_ERROR", rows({ ...used, extra_credits: most - 1 }), resetUsage, topUp)
     allowed(rows({ max_consumptions: most - 1 }), resetUsage, topUp)
     refusedWith("VALIDATION_ERROR", rows({ max_consumptions: most }), resetUsage, topUp)
   })

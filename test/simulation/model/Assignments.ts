@@ -6,7 +6,7 @@ import { accepted, refused } from "./Admission.ts"
 import { shownEnd } from "./Limits.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
 import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation, without } from "./Model.ts"
-import { endEntry, endedMeanwhile, keptIn, placed, type Quota, quotaIn, quotaTold, unused } from "./Periods.ts"
+import { endEntry, ended, endedMeanwhile, keptIn, placed, type Quota, quotaIn, quotaTold, unused } from "./Periods.ts"
 
 const assignmentTold = (situation: Situation, assignment: Assignment) => ({
   enabled: assignment.enabled,
@@ -41,7 +41,9 @@ export const resetUsage = (situation: Situation, command: UsageResetCommand): An
   if (limit !== undefined && limit !== before.max) enter("set_limit", limit, { max: limit })
   if (credits !== undefined) {
     const had = before.period === null ? after.max : (before.extra ?? 0)
-    if (after.max === null || had! + credits > Number.MAX_SAFE_INTEGER) return refused(situation, "VALIDATION_ERROR")
+    const returnable = before.period === null ? 0 : (before.credited ?? 0)
+    if (after.max === null || had! + returnable + credits > Number.MAX_SAFE_INTEGER)
+      return refused(situation, "VALIDATION_ERROR")
     if (before.period === null) enter("top_up", credits, { max: had! + credits })
     else enter("top_up", credits, { extra: had! + credits }, { credits })
   }
@@ -96,9 +98,9 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
     return refused(situation, "VALIDATION_ERROR")
   const subscription = catalog.subscriptions.get(license.subscription ?? "")
   const due = placed({ ...assigned(situation, command, before), ...quota }, license, subscription, now)
-  const anew = before === undefined ? endedMeanwhile(due, now) : undefined
+  const anew = before === undefined ? endedMeanwhile(due, now, keptIn(license, command.feature_id)) : undefined
   const assignment = anew ?? due
-  const reply = assignmentTold(situation, assignment)
+  const reply = assignmentTold(situation, ended(assignment, license, now)?.after ?? assignment)
   if (
     before !== undefined &&
     same({ ...withoutBoundaries(before), recorded: assignment.recorded }, withoutBoundaries(assignment))

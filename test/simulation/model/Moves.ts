@@ -71,7 +71,7 @@ const featuresAfter = (situation: Situation, target: Policy, keep: boolean, date
     const usage = before === undefined ? { ...unused, ...keptIn(license, feature) } : usageIn(before)
     const unplaced: Assignment = { ...quota, ...usage, ...dates, from: null, until: null, granted: true }
     const due = placed(unplaced, dated, subscription, now)
-    const anew = before === undefined ? endedMeanwhile(due, now) : undefined
+    const anew = before === undefined ? endedMeanwhile(due, now, keptIn(license, feature)) : undefined
     const granted = anew ?? due
     const { from, resets, start, until } = granted
     const same = { ...before, from, until, start, resets, recorded: granted.recorded }

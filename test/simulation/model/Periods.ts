@@ -214,7 +214,9 @@ export const ended = (one: Assignment, { status }: Pick<License, "status">, now:
 }
 
 /** The end of the period of a feature that returns after it: nothing is rolled over from the time without the feature. */
-export const endedMeanwhile = (one: Assignment, now: number): Assignment | undefined => {
+export const endedMeanwhile = (one: Assignment, now: number, kept: Usage = unused): Assignment | undefined => {
+  if (one.period === null && kept.resets !== null && kept.resets <= now)
+    return { ...one, used: 0, credited: null, overage: null }
   const end = ended(one, { status: "active" }, now)
   return end === undefined || end.periods === 0 ? undefined : { ...end.after, rolled: null }
 }
