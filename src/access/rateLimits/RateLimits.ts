@@ -36,8 +36,8 @@ export class RateLimits extends Context.Service<
     portalSession(id: string): Limited
     /** Counts a new key that a license's customer asks for, by license: one in a minute, because each is a mail. */
     portalKey(licenseId: string): Limited
-    /** Counts a mail with a key that anyone may ask for, by recipient: one in a minute. Anyone can start trials. */
-    keyMail(address: string): Limited
+    /** Counts a mail with the key of a trial, or a trial that is mailed reminders, by recipient: one in a minute. Anyone can start trials. */
+    trialMail(address: string): Limited
     /** Counts a failed credential. Fails if there were too many; otherwise the caller refuses the credential. */
     readonly failure: Limited
   }
@@ -52,7 +52,7 @@ export class RateLimits extends Context.Service<
       const portal = makeLimit("portal", ratePortal)
       const portalSession = makeLimit("portal-session", ratePortal * portalRequestsPerSignIn)
       const portalKey = makeLimit("portal-key", 1)
-      const keyMail = makeLimit("key-mail", 1)
+      const trialMail = makeLimit("trial-mail", 1)
       const failures = makeLimit("failures", rateFailures)
       return RateLimits.of({
         runtime: ({ licenseId, isActivation }, request, now) => {
@@ -65,7 +65,7 @@ export class RateLimits extends Context.Service<
         portal: countWith((request, now) => portal(request, now, networkOf(request.clientAddress))),
         portalSession: (id) => countWith((request, now) => portalSession(request, now, id)),
         portalKey: (licenseId) => countWith((request, now) => portalKey(request, now, licenseId)),
-        keyMail: (address) => countWith((request, now) => keyMail(request, now, address.toLowerCase())),
+        trialMail: (address) => countWith((request, now) => trialMail(request, now, address.toLowerCase())),
         failure:
           rateFailures === 0
             ? Effect.void
@@ -101,7 +101,7 @@ const counted = {
   portal: "sign-ins",
   "portal-session": "requests",
   "portal-key": "new keys of this license",
-  "key-mail": "mails to this address",
+  "trial-mail": "mails to this address",
   failures: "failed credentials"
 }
 

@@ -57,7 +57,7 @@ const make = Effect.gen(function* () {
   const mailKey = Effect.fn("PortalActions.mailKey")(function* (owner: PortalOwner, licenseId: string) {
     yield* licenses.own(owner, licenseId)
     yield* limits.portalKey(licenseId)
-    if (owner.kind === "license") yield* limits.keyMail(yield* mailAddressOf(licenseId))
+    if (owner.kind === "license") yield* limits.trialMail(yield* mailAddressOf(licenseId))
     yield* asLicense(licenseId)(management.rotateKey(licenseId, { send_key: true }))
   })
 

@@ -76,7 +76,7 @@ export class PublicTrials extends Context.Service<
       const { inTransaction: lookups } = yield* LicenseLookups
       const drafts = yield* makeDrafts
       const mail = yield* Mail
-      const { keyMail } = yield* RateLimits
+      const { trialMail } = yield* RateLimits
 
       /** Activates the device on the drafted license, by the rule that any activation follows. */
       const activated = Effect.fnUntraced(function* (draft: Draft, { binding, product_code }: TrialInput) {
@@ -129,7 +129,7 @@ export class PublicTrials extends Context.Service<
         // A generated key is new.
         yield* Effect.catch(written, (error) => (SqlError.isSqlError(error) ? Effect.fail(error) : Effect.die(error)))
         for (const write of deviceRows(sql, [pending])) yield* write
-        if (input.send_key === true) yield* mail.queue(mailOf(draft!))
+        if (input.send_key === true) yield* mail.queue(keyMail(draft!))
         // Last: it locks the event counter.
         yield* events.appendRows(pending.entries)
         return { entitlement, license_key: draft!.license_key }
@@ -140,8 +140,8 @@ export class PublicTrials extends Context.Service<
         if (send_key) yield* mail.admit("send_key")
         if (send_key && recipientOf({ customer_email, metadata: {} }) === undefined)
           return yield* refuseNoRecipient("send_key")
-        const offer = yield* offerOf(sql, input)
-        if (send_key) yield* keyMail(customer_email!)
+        const { is_reminded, ...offer } = yield* offerOf(sql, input)
+        if (customer_email !== undefined && (send_key || (is_reminded && mail.isOn))) yield* trialMail(customer_email)
         return yield* issue({ ...offer, ...(customer_email && { customer_email }) }, input)
       })
       return PublicTrials.of({ start })
@@ -149,7 +149,7 @@ export class PublicTrials extends Context.Service<
   )
 }
 
-const mailOf = ({ license, license_key }: Draft): NewMail => ({
+const keyMail = ({ license, license_key }: Draft): NewMail => ({
   kind: "license_key",
   to: recipientOf(license)!,
   license_id: license.id,
@@ -178,6 +178,7 @@ interface OfferRow {
   readonly product_id: string
   readonly policy_id: string | null
   readonly public_trial: boolean | null
+  readonly mail_reminders: boolean | null
   readonly used: boolean
 }
 
@@ -187,17 +188,17 @@ const offerOf = Effect.fnUntraced(function* (
   { binding, policy_code, product_code }: TrialInput
 ) {
   const [row] = yield* Effect.orDie(sql<OfferRow>`
-    SELECT product.id AS product_id, policy.id AS policy_id, policy.public_trial, EXISTS (
+    SELECT product.id AS product_id, policy.id AS policy_id, policy.public_trial, policy.mail_reminders, EXISTS (
       SELECT FROM public_trials WHERE product_id = product.id AND binding_kind = ${binding.kind}
         AND binding_hash = ${bytes(Buffer.from(binding.hash(), "hex"))}
     ) AS used
     FROM products product LEFT JOIN policies policy ON policy.product_id = product.id AND policy.code = ${policy_code}
     WHERE product.code = ${product_code}`)
   if (row === undefined) return yield* unknownProduct
-  const { policy_id, product_id, public_trial, used } = row
+  const { mail_reminders, policy_id, product_id, public_trial, used } = row
   if (policy_id === null || public_trial !== true) return yield* notAllowed
   if (used) return yield* alreadyUsed
-  return { product_id, policy_id } satisfies Offer
+  return { product_id, policy_id, is_reminded: mail_reminders === true }
 })
 
 /** The state of a license that is not stored yet: no devices, no leases. */

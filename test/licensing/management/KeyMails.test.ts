@@ -109,6 +109,25 @@ layer(layerMailService, { excludeTestServices: true, timeout: 60_000 })("A licen
     })
   )
 
+  it.effect("is not all that trials mail: those with reminders name an address once a minute, too", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { address, code, ids } = yield* makeSale
+      yield* client.policies.create({
+        params: { id: ids.product_id },
+        payload: {
+          ...{ name: "Reminded", code: "reminded", license_type: "trial", duration_days: 14 },
+          ...{ public_trial: true, mail_reminders: true }
+        }
+      })
+      const trial = (fingerprint: string, more: object) =>
+        post("/license/trial", { product_code: code, policy_code: "reminded", binding: { fingerprint }, ...more })
+      assertAnswered(yield* trial("a", { customer_email: address }), 200)
+      assertRefused(yield* trial("b", { customer_email: address }), 429, "RATE_LIMITED", "trial-mail")
+      assertAnswered(yield* trial("b", {}), 200)
+    })
+  )
+
   it.effect("that waits for the mail server is in no table, event or metric in clear", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

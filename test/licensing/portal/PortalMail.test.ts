@@ -106,7 +106,7 @@ layer(TestServer.layerWith(byMail))("A new key by mail", (it) => {
       assert.strictEqual((yield* (yield* signedIn(first))(`/licenses/${first.license.id}/key`, {})).status, 204)
       const ask = yield* signedIn(second)
       const refused = yield* ask(`/licenses/${second.license.id}/key`, {})
-      assert.deepStrictEqual([refused.status, refused.json.error.detail], [429, "key-mail"])
+      assert.deepStrictEqual([refused.status, refused.json.error.detail], [429, "trial-mail"])
       assert.lengthOf(yield* mailsTo("rotated_key", "Hal@customer.example"), 0)
       yield* advance(60)
       assert.strictEqual((yield* ask(`/licenses/${second.license.id}/key`, {})).status, 204)
