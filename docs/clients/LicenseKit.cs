@@ -1044,7 +1044,9 @@ namespace Licensing
             var reach = RuleOf(got.Code).Reach;
             var isOfHolding = holding == (reach == "activation" ? "device" : "seat");
             if (reach == "request" || reach != "license" && !isOfHolding) return;
-            Forget();
+            // A borrowed seat stays taken: only its token gives it back.
+            var isTaken = Millis(Seat(), "borrowed_until") > Millis(got.Content, "issued_at");
+            if (!isTaken || got.Code != "LICENSE_SUSPENDED" && got.Code != "LICENSE_EXPIRED") Forget();
             responses["refusal"] = new Kept { Text = got.Text, Content = got.Content };
         }
 

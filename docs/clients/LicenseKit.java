@@ -897,7 +897,9 @@ public final class LicenseKit implements AutoCloseable {
     String reach = ruleOf(got.code()).reach();
     boolean isOfHolding = reach.equals("activation") ? "device".equals(holding) : "seat".equals(holding);
     if (reach.equals("request") || !reach.equals("license") && !isOfHolding) return;
-    forget();
+    // A borrowed seat stays taken: only its token gives it back.
+    boolean isTaken = millis(seat(), "borrowed_until") > millis(got.content(), "issued_at");
+    if (!isTaken || !Set.of("LICENSE_SUSPENDED", "LICENSE_EXPIRED").contains(got.code())) forget();
     responses.put("refusal", new Kept(got.text(), got.content()));
   }
 

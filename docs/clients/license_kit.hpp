@@ -941,7 +941,9 @@ class LicenseKit {
     std::string_view reach = rule_of(got.code()).reach;
     bool is_of_holding = (reach == "activation" && held == "device") || (reach == "seat" && held == "seat");
     if (reach != "license" && !is_of_holding) return;
-    forget();
+    // A borrowed seat stays taken: only its token gives it back.
+    bool is_taken = millis(seat(), "borrowed_until") > millis(&got.content(), "issued_at");
+    if (!is_taken || (got.code() != "LICENSE_SUSPENDED" && got.code() != "LICENSE_EXPIRED")) forget();
     responses["refusal"] = {got.text, got.content()};
   }
 

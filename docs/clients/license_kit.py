@@ -726,7 +726,11 @@ class LicenseKit:
         held = {"activation": "device", "seat": "seat"}.get(reach)
         if reach == "request" or (reach != "license" and held != self._holding):
             return
-        self._forget()
+        # A borrowed seat stays taken: only its token gives it back.
+        seat = self._content("lease") or self._content("checkout") or {}
+        taken = _millis(seat.get("borrowed_until")) > _millis(refusal.get("issued_at"))
+        if not taken or believed.code not in ("LICENSE_SUSPENDED", "LICENSE_EXPIRED"):
+            self._forget()
         self._responses["refusal"] = believed.text, refusal
 
     def _release(self) -> None:

@@ -1074,7 +1074,11 @@ func (k *Kit) refuse(got believed) {
 	k.see(got.answer.Text("issued_at"))
 	isOfHolding := map[string]bool{"license": true, "activation": k.holding == "device", "seat": k.holding == "seat"}
 	if isOfHolding[ruleOf(got.code()).reach] {
-		k.forget()
+		// A borrowed seat stays taken: only its token gives it back.
+		isTaken := millis(k.seat(), "borrowed_until") > millis(got.answer.Content, "issued_at")
+		if !isTaken || got.code() != "LICENSE_SUSPENDED" && got.code() != "LICENSE_EXPIRED" {
+			k.forget()
+		}
 		k.responses["refusal"] = kept{got.text, got.answer.Content}
 	}
 }

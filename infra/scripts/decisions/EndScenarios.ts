@@ -115,27 +115,50 @@ export const endScenarios: ReadonlyArray<Told> = [
     ]
   },
   {
-    name: "a license that starts later",
-    why: "The service says in how many seconds. The application asks again after an hour at most: the vendor may change the start.",
+    name: "a borrowed seat of a suspended license",
+    why: "The application stops, but the seat stays taken: its token gives it back, and a reinstatement brings it back.",
     steps: [
-      ...activated,
+      open,
       {
-        ...{ at: 1, do: "validate", says: "ask LICENSE_NOT_STARTED", got: "refused ask" },
+        ...{ at: 0, do: "checkout", with: { license_key: R.licenseKey, until: R.at(48) } },
+        ...{ given: [{ response: "borrowed checkout" }], says: "run LICENSED", got: "granted run" }
+      },
+      {
+        ...{ at: 1, do: "validate", given: [{ response: "suspended", status: 403 }] },
+        ...{ says: "stop LICENSE_SUSPENDED", got: "refused stop" }
+      },
+      { at: 1, do: "open", says: "stop LICENSE_SUSPENDED" },
+      {
+        ...{ at: R.at(1, 10_000), do: "wake", says: "run LICENSED" },
         given: [
           {
-            response: R.refusal("not started", "LICENSE_NOT_STARTED", 1, {
-              ...{ starts_at: R.at(31 * 24 + 1), retry_after_seconds: 31 * 86_400 }
-            }),
-            status: 403
+            response: R.seat("heartbeat after a reinstatement", "floating_lease", 1, {
+              ...{ lease_expires_at: R.at(48), borrowed_until: R.at(48) }
+            })
           }
         ]
       },
-      { at: R.at(2, -1), do: "wake", says: "ask LICENSE_NOT_STARTED" },
       {
-        at: 2,
-        do: "wake",
-        given: [{ response: R.entitlement("started", 2, { entitlement_version: 5 }) }],
-        says: "run LICENSED"
+        ...{ at: 2, do: "validate", says: "ask LICENSE_EXPIRED", got: "refused ask" },
+        given: [{ response: R.refusal("expired with a borrowed seat", "LICENSE_EXPIRED", 2), status: 403 }]
+      },
+      {
+        ...{ at: 3, do: "checkin", says: "ask LICENSE_EXPIRED", got: "granted ask" },
+        given: [{ response: R.seat("checkin after the end", "floating_lease", 3, { lease_expires_at: R.at(3) }) }]
+      },
+      {
+        ...{ at: 4, do: "checkout", with: { until: R.at(48) }, says: "run LICENSED", got: "granted run" },
+        given: [
+          {
+            response: R.seat("borrowed checkout after a renewal", "floating_checkout", 4, {
+              ...{ lease_expires_at: R.at(48), borrowed_until: R.at(48) }
+            })
+          }
+        ]
+      },
+      {
+        ...{ at: 5, do: "validate", says: "stop LICENSE_REVOKED", got: "refused stop" },
+        given: [{ response: R.refusal("revoked with a borrowed seat", "LICENSE_REVOKED", 5), status: 403 }]
       }
     ]
   },

@@ -178,6 +178,31 @@ const offlineTimes: ReadonlyArray<Told> = [
     ]
   },
   {
+    name: "a license that starts later",
+    why: "The service says in how many seconds. The application asks again after an hour at most: the vendor may change the start.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 1, do: "validate", says: "ask LICENSE_NOT_STARTED", got: "refused ask" },
+        given: [
+          {
+            response: R.refusal("not started", "LICENSE_NOT_STARTED", 1, {
+              ...{ starts_at: R.at(31 * 24 + 1), retry_after_seconds: 31 * 86_400 }
+            }),
+            status: 403
+          }
+        ]
+      },
+      { at: R.at(2, -1), do: "wake", says: "ask LICENSE_NOT_STARTED" },
+      {
+        at: 2,
+        do: "wake",
+        given: [{ response: R.entitlement("started", 2, { entitlement_version: 5 }) }],
+        says: "run LICENSED"
+      }
+    ]
+  },
+  {
     name: "proxies and hotels",
     why: "What is not signed ends nothing, whatever it says; Retry-After is kept.",
     steps: [

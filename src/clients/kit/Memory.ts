@@ -24,6 +24,9 @@ const slotOfKind: ReadonlyMap<unknown, Slot> = new Map([
 
 const kindOfSlot = new Map([...slotOfKind].map(([kind, slot]) => [slot, String(kind)]))
 
+/** The refusals that end no borrowed seat: the service takes it back, and serves it again when the license is served. */
+const keepsBorrowed: ReadonlySet<string> = new Set(["LICENSE_SUSPENDED", "LICENSE_EXPIRED"])
+
 /** The longest wait for a retry. */
 export const retryMillisMax = 3_600_000
 
@@ -134,7 +137,10 @@ export class Memory {
     const { reach } = ruleOf(refusal.code)
     const isOfHolding = { activation: this.holding === "device", seat: this.holding === "seat" }
     if (reach === "request" || (reach !== "license" && !isOfHolding[reach])) return
-    this.#forgetGrants()
+    // A borrowed seat stays taken: only its token gives it back.
+    const { checkout, lease = checkout } = this.known
+    const isTaken = instantOf(lease?.borrowed_until) > instantOf(refusal.issued_at)
+    if (!isTaken || !keepsBorrowed.has(refusal.code)) this.#forgetGrants()
     this.#responses.set("refusal", { text, content: { ...refusal } })
   }
 

@@ -208,6 +208,20 @@ layer(TestServer.layer, { timeout: 60_000 })("A borrowed seat of the application
     })
   )
 
+  it.effect("can be given back while the license is suspended", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine, machineOf } = yield* licensed(policy)
+      const until = new Date(machine.now() + days * 1_000)
+      yield* done(kit.checkout({ licenseKey: license.license_key, until }))
+      assertAnswered(yield* license.post("suspend"), 200)
+      expectVerdict(yield* done(kit.validate()), "stop LICENSE_SUSPENDED")
+      assert.isTrue((yield* done(kit.checkin())).granted)
+      assertAnswered(yield* license.post("reinstate"), 200)
+      const other = yield* done(machineOf("other").open())
+      expectVerdict(yield* done(other.checkout(license.license_key)), "run LICENSED")
+    })
+  )
+
   it.effect("can be given back early, and tells how long it may last", () =>
     Effect.gen(function* () {
       const { kit, license, machine, machineOf } = yield* licensed(policy)
