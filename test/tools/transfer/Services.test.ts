@@ -56,7 +56,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
   it.effect("take a Cryptlex account with its keys, terms, seats and devices, once", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const expected = { product: 1, policy: 3, customer: 1, license: 3, device: 1 }
+      const expected = { product: 1, policy: 3, customer: 1, license: 3, device: 2 }
       const unmapped = yield* importTwice("cryptlex", expected, 8)
       assert.includeMembers(unmapped, [
         "1 products' totalLicenses is not imported",
@@ -73,6 +73,9 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
       })
       assertRefused(yield* call(key(2), "m"), 403, "LICENSE_SUSPENDED")
       assertRefused(yield* call(key(3), "m"), 403, "LICENSE_REVOKED")
+      const [revoked] = (yield* client.licenses.list({ query: { status: "revoked" } })).items
+      const { items: devices } = yield* client.devices.list({ params: { id: revoked!.id }, query: {} })
+      assert.deepStrictEqual([revoked!.active_device_count, devices[0]?.status], [0, "deactivated"])
       const { items } = yield* client.licenses.list({ query: { status: "suspended" } })
       assert.deepInclude(items[0], { max_floating_users: 25 })
     })

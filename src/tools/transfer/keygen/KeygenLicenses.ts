@@ -51,7 +51,10 @@ export const keygenLicense = (
   noteUse(source, note)
   const limit = numberOf(attributes["maxMachines"])
   const seats = numberOf(attributes["maxFloatingUsers"])
-  const devices = (machines.get(id) ?? []).flatMap((machine) => deviceOf(machine, policy, notes, now) ?? [])
+  const status = statusOf(source)
+  const devices = (machines.get(id) ?? []).flatMap(
+    (machine) => deviceOf(machine, policy, status === "revoked", notes, now) ?? []
+  )
   const unit = licenseUnit(
     0,
     {
@@ -60,7 +63,7 @@ export const keygenLicense = (
       ...{ product_id: policy.productId, policy_id: policy.id, created_at },
       first_used_at: instantOf(devices.map(({ row }) => row["activated_at"]).toSorted()[0]),
       ...{ customer_id: customer?.id, customer_name: customer?.name, customer_email: customer?.email },
-      status: statusOf(source),
+      status,
       maintenance_expires_at: instantOf(attributes["maintenanceExpiry"]),
       ...datesOf(source, policy, note),
       ...(limit !== undefined && limit !== policy.policy.max_activations && attributes["floating"] === true
@@ -121,7 +124,14 @@ const metadataOf = ({ attributes }: Resource, note: (message: string) => void): 
   return {}
 }
 
-const deviceOf = (source: Resource, policy: KeygenPolicy, notes: Notes, now: number): Entry | undefined => {
+/** A revoked license has no active device. */
+const deviceOf = (
+  source: Resource,
+  policy: KeygenPolicy,
+  isRevoked: boolean,
+  notes: Notes,
+  now: number
+): Entry | undefined => {
   const { attributes, id } = source
   const [hostname, os, ip] = [textOf(attributes["hostname"]), textOf(attributes["platform"]), textOf(attributes["ip"])]
   const machine = decodeMachine({
@@ -134,13 +144,14 @@ const deviceOf = (source: Resource, policy: KeygenPolicy, notes: Notes, now: num
   if (Result.isFailure(machine)) return void notes.add(`machines were skipped: ${machine.failure}`, `machine ${id}`)
   if (numberOf(attributes["cores"]) !== undefined) notes.add("machines' cores are not imported", `machine ${id}`)
   const isAlive = textOf(attributes["heartbeatStatus"]) !== "DEAD"
+  const status = isAlive ? (isRevoked ? "deactivated" : "active") : "expired"
   const created = instantOf(attributes["created"]) ?? now
   return entryOf("device", source, {
     id: idOf("dev", id),
     license_id: idOf("lic", related(source, "license") ?? ""),
     ...{ binding_kind: "hardware", binding_key: machine.success.fingerprint, is_vm: false, is_container: false },
     ...machine.success,
-    ...{ status: isAlive ? "active" : "expired", holds_slot: isAlive },
+    ...{ status, holds_slot: status === "active" },
     ...{
       activated_at: created,
       first_seen_at: created,
