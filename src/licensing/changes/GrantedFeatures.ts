@@ -1,6 +1,5 @@
 /** The features that a license gets from its policy, at its creation and when it moves to another policy. */
 
-import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { PolicyFeatureRecord } from "../../vendor/policies/PolicyFeature.ts"
@@ -9,7 +8,7 @@ import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
 import type { Assignment, LicenseRecord, LicenseView, TargetPolicy } from "../model/LicenseRecords.ts"
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
 import type { LedgerEntry, Usage } from "../model/Usage.ts"
-import { begunFeatures, termBeginsAt, termBegun } from "../rules/Terms.ts"
+import { begunFeatures, daysEndAt, termBeginsAt, termBegun } from "../rules/Terms.ts"
 import { type PeriodSource, withPeriods } from "../rules/UsagePeriods.ts"
 import { periodSource } from "./AssignedQuota.ts"
 import { limitEntry } from "./Assignments.ts"
@@ -37,7 +36,7 @@ export const grantedFeature = (
   overage_max: feature.overage_max,
   ...(termBegins === undefined || feature.expires_after_days === undefined
     ? { expires_at: undefined, expires_after_days: feature.expires_after_days }
-    : { expires_at: termBegins + feature.expires_after_days * dayMillis, expires_after_days: undefined }),
+    : { expires_at: daysEndAt(termBegins, feature.expires_after_days), expires_after_days: undefined }),
   expires_with_license: feature.expires_with_license,
   expiry_recorded: false,
   from_policy: true,

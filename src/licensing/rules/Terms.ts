@@ -81,6 +81,9 @@ export const termOf = (
 export const termBeginsAt = (terms: Terms, now: number): number | undefined =>
   terms.term_days !== undefined && !hasEnd(terms) ? undefined : Math.max(now, terms.starts_at ?? now)
 
+/** The end of a feature's days, at most the latest instant that a response can contain. */
+export const daysEndAt = (begins: number, days: number): number => Math.min(begins + days * dayMillis, latest)
+
 interface BegunFeature {
   readonly before: Assignment
   readonly after: Assignment
@@ -99,7 +102,7 @@ export const begunFeatures = (
     const isWaiting = periodsWait(before)
     if (!isPending && !isWaiting) return []
     const ends = isPending
-      ? { expires_at: begins + expires_after_days * dayMillis, expires_after_days: undefined }
+      ? { expires_at: daysEndAt(begins, expires_after_days), expires_after_days: undefined }
       : undefined
     const after = { ...before, ...ends, updated_at: now }
     return [{ before, after: isWaiting ? beginPeriods(after, begins, now) : after }]

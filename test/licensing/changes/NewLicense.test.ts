@@ -1,6 +1,6 @@
 /** A new license: its dates, links and features, by its policy and by the request. */
 import { assert, describe, it } from "@effect/vitest"
-import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
+import { formatTimestamp, latest } from "../../../src/contract/api/Timestamp.ts"
 import { type NewLicenseBasis, type NewLicenseInput, newLicense } from "../../../src/licensing/changes/NewLicense.ts"
 import type { LinkRecord, PolicyRecord, TargetPolicy } from "../../../src/licensing/model/LicenseRecords.ts"
 import { sha256Hex } from "../../../src/platform/signing/Digest.ts"
@@ -80,6 +80,14 @@ describe("a new license", () => {
         expires_at: formatTimestamp(end)
       }
     })
+  })
+
+  it("has no feature that ends after the year 9999", () => {
+    const perpetual: Given = { policy: { license_type: "perpetual" } }
+    const features = [coming("plan", { expires_after_days: 36_500 })]
+    const input = { expires_at: undefined, starts_at: latest - day }
+    const { assignments } = created(input, { ...perpetual, features })
+    assert.strictEqual(assignments[0]?.expires_at, latest)
   })
 
   it("names in its event the term that has not begun", () => {
