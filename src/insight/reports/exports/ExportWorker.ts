@@ -92,12 +92,15 @@ export class ExportWorker extends Context.Service<
           return piece.last ? undefined : written
         }).pipe(inTransaction)
 
-      /** A retry would be refused again, except after the lease if the record is not there yet. */
+      /** A retry would be refused again, except after the lease if the record or rows of the ledger are not there yet. */
       const failWith =
         (row: ExportRow) =>
         ({ code, message }: ReportRefusal) =>
           code === "NOT_READY"
-            ? Effect.undefined
+            ? Effect.as(
+                row.report_kind === "usage-ledger" ? Effect.orDie(releaseAttempt(sql, row)) : Effect.void,
+                undefined
+              )
             : Effect.flatMap(Clock.currentTimeMillis, (now) =>
                 Effect.as(Effect.orDie(failExport(sql, row, message, now)), undefined)
               )

@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Option, type Schema, type Stream } from 
 import { SqlClient, type SqlError } from "effect/sql"
 import { CurrentActor, CurrentProducts } from "../../../access/CurrentActor.ts"
 import { bodyRefusal, faultsOf } from "../../../access/requests/RequestFaults.ts"
-import { inOneLine, type Refusal, refuse, refuseUnknownId } from "../../../contract/api/Failure.ts"
+import { inOneLine, isRefusal, type Refusal, refuse, refuseUnknownId } from "../../../contract/api/Failure.ts"
 import { Identifiers } from "../../../contract/api/Identifier.ts"
 import type { ListRequest, Page } from "../../../contract/api/Paging.ts"
 import { EventLog } from "../../../ledger/events/EventLog.ts"
@@ -32,7 +32,7 @@ import {
   slicesOf,
   writePiece
 } from "./ExportStore.ts"
-import { ledgerStart, makeLedgerPieces } from "./LedgerPieces.ts"
+import { ledgerLast, ledgerStart, makeLedgerPieces } from "./LedgerPieces.ts"
 import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
 
 /** These exports take a fraction of a second. A row of a PDF takes ten times as long. */
@@ -76,11 +76,12 @@ export class Exports extends Context.Service<
 
       const smallLedger = Effect.fnUntraced(function* (request: ExportRequest, rowsMax: number) {
         const pieceFrom = yield* makeLedgerPieces(request)
-        const piece = yield* pieceFrom(reports.sql, ledgerStart, rowsMax)
-        return piece.last ? piece : undefined
+        const read = pieceFrom(reports.sql, ledgerStart, rowsMax)
+        const piece = yield* Effect.catchIf(read, isRefusal, () => Effect.undefined)
+        return piece?.last === true ? piece : undefined
       })
 
-      /** Undefined if the content is too large to create within the request. */
+      /** Undefined if the content is too large to create within the request, or not all of it has been received. */
       const smallContent = (request: ExportRequest, rowsMax: number) =>
         reports.snapshot(
           Effect.all({
@@ -132,7 +133,7 @@ export class Exports extends Context.Service<
           format,
           filters,
           generated_at: now,
-          ledger_last: yield* ledgerLast(reports.sql),
+          ledger_last: yield* Effect.orDie(ledgerLast(reports.sql)),
           ...limit
         }
         const { mark, piece } = yield* smallContent(request, immediateRowsMax[format]).pipe(asFilterError)
@@ -190,12 +191,6 @@ export class Exports extends Context.Service<
     })
   ).pipe(Layer.provide(PdfPrinting.layer))
 }
-
-const ledgerLast = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    Effect.orDie(sql<{ readonly last: number }>`SELECT ledger_last AS last FROM event_sequence`),
-    ([row]) => row?.last ?? 0
-  )
 
 /** Longer names of unknown filters are cut in the refusal. */
 const filterNameMax = 200

@@ -7,6 +7,7 @@ import type { SqlClient } from "effect/sql"
 import { csvLine } from "../../../contract/api/Csv.ts"
 import { columns } from "../../../platform/postgres/driver/Parameters.ts"
 import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
+import { notReceived } from "../model/RequestChecks.ts"
 import { ledgerCondition, ledgerTables } from "../usage/LedgerRows.ts"
 import { type ExportRequest, ofToken } from "./ExportContent.ts"
 import { makeLedgerChanges } from "./LedgerChanges.ts"
@@ -48,7 +49,8 @@ export const positionAfter = ({ rows }: LedgerPosition, piece: StoredPiece): Led
 
 /**
  * Each piece is read in one snapshot. `since` is the sequence number of the request's event: rows show the links of
- * their licenses at that time. Without it, all rows must be read in one snapshot.
+ * their licenses at that time. Without it, all rows must be read in one snapshot. A replica is refused that has not received all rows
+ * of the request: of several replicas behind one address, another one may have answered it.
  */
 export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequest, since?: number) {
   const filter = { ...(yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))), ...ofToken(request) }
@@ -112,6 +114,7 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequ
   })
 
   return Effect.fnUntraced(function* (sql: SqlClient.SqlClient, from: LedgerPosition, rowsMax: number) {
+    if ((yield* ledgerLast(sql)) < request.ledger_last) return yield* notReceived
     yield* follow(sql)
     const piece: PieceInProgress = { artifact: [], snapshot: [], position: from, last: false }
     yield* Stream.runForEach(pages(sql, from, rowsMax), (page) => addPage(piece, page))
@@ -121,6 +124,10 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequ
     return stored
   })
 })
+
+/** The number of the last row. */
+export const ledgerLast = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql<{ readonly last: number }>`SELECT ledger_last AS last FROM event_sequence`, ([row]) => row?.last ?? 0)
 
 interface PieceInProgress {
   readonly artifact: Array<StoredChunk | undefined>

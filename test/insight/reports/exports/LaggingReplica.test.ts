@@ -94,6 +94,25 @@ layer(TestServer.layer)("A replica that lags", (it) => {
     })
   )
 
+  it.effect("delays an export of the ledger until it has all rows of the request, which costs no attempt", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const replica = yield* makeReplica
+      yield* sql`
+        INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, generated_at, ledger_last,
+          created_at, updated_at)
+        VALUES ('exp_ledger', 'usage-ledger', 'json', 'pending', '{}', 'application/json', 'key_1', now(), 1, now(), now())`
+      const status = Effect.map(client.reports.getExport({ params: { id: "exp_ledger" } }), ({ status }) => status)
+      const worker = yield* makeWorkerOver(replica.url)
+      for (let attempt = 0; attempt < 7; attempt++) yield* at(61 * attempt)(worker.pass)
+      assert.strictEqual(yield* status, "processing")
+      yield* replica.sql`UPDATE event_sequence SET ledger_last = 1`
+      yield* at(61 * 7)(worker.pass)
+      assert.strictEqual(yield* status, "completed")
+    })
+  )
+
   it.effect("gives an export five attempts to find its record", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
