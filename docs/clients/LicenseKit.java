@@ -540,8 +540,18 @@ public final class LicenseKit implements AutoCloseable {
       isNew = !verdict.words().equals(told);
       told = verdict.words();
     }
-    if (isNew) options.onVerdict.accept(verdict);
+    if (isNew) tell(verdict);
     return outcome;
+  }
+
+  /** The application's own error is reported like one that nothing catches, and the kit goes on. */
+  private void tell(Verdict verdict) {
+    try {
+      options.onVerdict.accept(verdict);
+    } catch (RuntimeException failure) {
+      Thread thread = Thread.currentThread();
+      thread.getUncaughtExceptionHandler().uncaughtException(thread, failure);
+    }
   }
 
   private Outcome enter(String operation, String gives, String licenseKey, Map<String, Object> more) {

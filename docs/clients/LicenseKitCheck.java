@@ -131,9 +131,15 @@ final class LicenseKitCheck {
       LicenseKit.Options all = new LicenseKit.Options("https://licenses.example.com",
           (String) options.get("product_code"), keys, Licensing.hardware(fingerprint), store)
                                    .tolerance(Duration.ofHours((Long) options.get("tolerance_hours")))
-                                   .platform(clock(), this::send, this::randomBytes);
+                                   .platform(clock(), this::send, this::randomBytes)
+                                   .onVerdict(Machine::fail);
       if (Boolean.TRUE.equals(options.get("trust_published_keys"))) all.trustPublishedKeys();
       kit = new LicenseKit(all);
+    }
+
+    /** An application's own error in its callback changes no decision. */
+    private static void fail(LicenseKit.Verdict verdict) {
+      throw new IllegalStateException(verdict.toString());
     }
 
     private byte[] randomBytes(int count) {
@@ -246,6 +252,8 @@ final class LicenseKitCheck {
   }
 
   private static void check(Path folder) throws Exception {
+    List<Throwable> failures = new ArrayList<>();
+    Thread.currentThread().setUncaughtExceptionHandler((thread, failure) -> failures.add(failure));
     Map<String, Object> file = read(folder.resolve("decisions.json"));
     for (Object one : list(file.get("scenarios"))) {
       Map<String, Object> scenario = object(one);
@@ -261,6 +269,7 @@ final class LicenseKitCheck {
       String key = LicenseKit.licenseKeyOf(input);
       report("license-keys: " + input, key, object(one).get("canonical"), key);
     }
+    if (failures.isEmpty()) report("callbacks", "not reported", "reported", "reported");
     int all = differences + Licensing.checkVectors(folder.toString());
     System.out.println(all + " differences");
     System.exit(all == 0 ? 0 : 1);
