@@ -87,6 +87,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
       const unmapped = yield* importTwice("licensespring", expected, 9)
       assert.includeMembers(unmapped, [
         "1 licenses' max_consumptions is not imported",
+        "1 the end of maintenance is not imported of licenses that expire",
         "4 licenses' status is not imported",
         "1 machines' sdk_ver is not imported"
       ])

@@ -64,7 +64,7 @@ export const keygenLicense = (
       first_used_at: instantOf(devices.map(({ row }) => row["activated_at"]).toSorted()[0]),
       ...{ customer_id: customer?.id, customer_name: customer?.name, customer_email: customer?.email },
       status,
-      maintenance_expires_at: instantOf(attributes["maintenanceExpiry"]),
+      maintenance_expires_at: maintenanceOf(source, policy, note),
       ...datesOf(source, policy, note),
       ...(limit !== undefined && limit !== policy.policy.max_activations && attributes["floating"] === true
         ? { max_activations: limit }
@@ -114,6 +114,13 @@ const datesOf = ({ attributes }: Resource, { expiry, policy }: KeygenPolicy, not
   }
   note("licenses without an expiry in a policy with expiries end with the year 9999")
   return { expires_at: latest }
+}
+
+/** A license that expires has no other end for its versions. */
+const maintenanceOf = ({ attributes }: Resource, { policy }: KeygenPolicy, note: (message: string) => void) => {
+  const at = instantOf(attributes["maintenanceExpiry"])
+  if (at === undefined || policy.license_type === "perpetual") return at
+  return void note("the end of maintenance is not imported of licenses that expire")
 }
 
 const metadataOf = ({ attributes }: Resource, note: (message: string) => void): object => {
