@@ -20,6 +20,7 @@ import { Device } from "../../licensing/model/Device.ts"
 import { License } from "../../licensing/model/License.ts"
 import { LicenseFeature } from "../../licensing/model/LicenseFeature.ts"
 import * as LicenseKey from "../../licensing/model/LicenseKey.ts"
+import { quotaOf } from "../../licensing/rules/Quota.ts"
 import { aligned, CommandEnded, flag, jsonFlag, print } from "./Output.ts"
 
 const services = Layer.mergeAll(Licenses.layer, Devices.layer).pipe(
@@ -161,7 +162,7 @@ const featureRow = (feature: LicenseFeature) => [
   feature.enabled ? "enabled" : "disabled",
   feature.max_consumptions === undefined
     ? `${feature.total_consumptions} used`
-    : `${feature.total_consumptions} of ${feature.max_consumptions} used`,
+    : `${feature.total_consumptions} of ${quotaOf(feature)} used`,
   feature.expires_at === undefined ? "" : `expires ${formatTimestamp(feature.expires_at)}`,
   feature.expires_with_license === true ? "with the license" : ""
 ]

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../support/database/Database.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
+import { makeMetered } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { operatorSettings, runLine } from "../../support/processes/CommandLine.ts"
 
@@ -83,6 +84,22 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
           assert.notInclude(text, "the secret of a machine")
           assert.notInclude(text.replace(/\\u001b/g, ""), "\u001b")
         }
+      })
+    )
+
+    it.effect("shows quotas with what was carried over", () =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { license, product, subscription } = yield* makeMetered
+        const params = { id: license.id }
+        const { items } = yield* client.features.list({ params: { id: product.id }, query: { code: "exports" } })
+        const quota = { reset_period: "subscription", rollover_max: 200 } as const
+        yield* client.licenses.assignFeature({ params, payload: { feature_id: items[0]!.id, ...quota } })
+        const { current_period_end } = subscription
+        const current_period_start = subscription.current_period_start + 1
+        const payload = { current_period_start, current_period_end }
+        yield* client.commerce.updateSubscription({ params: { id: subscription.id }, payload })
+        assert.include((yield* command("licenses", "show", license.id)).out, "  exports  enabled  0 of 1200 used")
       })
     )
   }
