@@ -2,7 +2,7 @@
  * Sends a request again after a failure that a repetition can heal, if a repetition is safe: a read, a management change (its
  * attempts share an Idempotency-Key), or a runtime operation that names what it does. Bounded in number and in time.
  */
-import { Clock, Data, Duration, Effect, Random } from "effect"
+import { Clock, Data, Duration, Effect, Random, Schema } from "effect"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { isRefusal } from "../../contract/api/Failure.ts"
 import { Call, type CallFacts } from "./Call.ts"
@@ -64,7 +64,8 @@ export const attempts = Effect.fnUntraced(function* <A, E>(
 
 const isHealing = (id: OperationId, error: unknown, { received }: CallFacts): boolean => {
   if (received?.status === 429) return true
-  if (once.has(id)) return false
+  // The request could not be encoded, and was not sent.
+  if (Schema.isSchemaError(error) || once.has(id)) return false
   // The head of a response may have come in time.
   if (error instanceof TimedOut) return true
   if (isRefusal(error)) return healing.has(error.code)

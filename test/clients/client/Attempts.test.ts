@@ -152,6 +152,15 @@ describe("The typed client", () => {
     })
   )
 
+  it.effect("fails at once if a request cannot be encoded", () =>
+    Effect.gen(function* () {
+      const { sent, within } = yield* scripted([])
+      const outcome = yield* within(0, (client) => client.createProduct({ payload: { name: "", code: "p" } }))
+      assert.strictEqual(outcome?._tag, "Failure")
+      assert.lengthOf(sent, 0)
+    })
+  )
+
   it.effect("repeats runtime operations that name what they do, without an Idempotency-Key", () =>
     Effect.gen(function* () {
       const payload = { fingerprint: "m" }
