@@ -77,7 +77,7 @@ const RequestCard = (props: {
     onRequest(found)
   }
   return (
-    <Card heading={texts.requestStep}>
+    <Card heading={texts.requestStep} isNext>
       <p>{texts.requestText}</p>
       <div className="choices">
         <button type="button" className={request ? "" : "primary"} onClick={() => picker.current?.click()}>
@@ -126,7 +126,7 @@ const LicenseFile = (props: {
     link.click()
   }
   return (
-    <Card heading={texts.answerStep}>
+    <Card heading={texts.answerStep} isNext>
       <p>{texts.answerText}</p>
       <button type="button" className="primary" onClick={save}>
         {texts.download}

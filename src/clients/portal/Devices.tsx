@@ -3,7 +3,7 @@ import { useState } from "react"
 import { Meter } from "../console/look/Meter.tsx"
 import { ask } from "./Ask.ts"
 import { useFormats, useTexts } from "./Language.tsx"
-import { Card, Confirmation, Done } from "./Parts.tsx"
+import { Card, Confirmation, Done, Newest } from "./Parts.tsx"
 import { type LicenseDetails, useAction, useSession } from "./Session.tsx"
 
 interface Props {
@@ -70,6 +70,7 @@ export const Devices = ({ license, onChanged }: Props) => {
           </li>
         ))}
       </ul>
+      <Newest of={license.device_count} shown={devices.length} />
       <Done>{said}</Done>
       {chosen !== undefined && (
         <Confirmation

@@ -68,6 +68,7 @@ export const english = {
   devices: "Devices",
   devicesUsed: (used: number, limit: number) => `${used} of ${count(limit, "device", "devices")} in use`,
   devicesUnlimited: (used: number) => `${count(used, "device", "devices")} in use`,
+  newestShown: (shown: string) => `Only the newest ${shown} are shown here.`,
   noDevices: "No device uses this license.",
   unnamedDevice: "Device without a name",
   lastSeen: (day: string) => `Last used ${day}`,
@@ -75,7 +76,8 @@ export const english = {
   deactivate: "Deactivate",
   deactivateDevice: (name: string) => `Deactivate ${name}`,
   deactivateTitle: (name: string) => `Deactivate ${name}?`,
-  deactivateText: "The application on it stops working with this license. Its place is free for another device.",
+  deactivateText:
+    "The application on it stops working with this license, and its place is free for another device. If it has a license file for work offline, both happen when that ends.",
   deactivated: (name: string) => `${name} is deactivated.`,
 
   seats: "Seats",

@@ -69,6 +69,7 @@ export const german: Texts = {
   devices: "Geräte",
   devicesUsed: (used, limit) => `${used} von ${count(limit, "Gerät", "Geräten")} in Gebrauch`,
   devicesUnlimited: (used) => `${count(used, "Gerät", "Geräte")} in Gebrauch`,
+  newestShown: (shown) => `Hier stehen nur die neuesten ${shown}.`,
   noDevices: "Kein Gerät benutzt diese Lizenz.",
   unnamedDevice: "Gerät ohne Namen",
   lastSeen: (day) => `Zuletzt benutzt am ${day}`,
@@ -77,7 +78,7 @@ export const german: Texts = {
   deactivateDevice: (name) => `${name} deaktivieren`,
   deactivateTitle: (name) => `${name} deaktivieren?`,
   deactivateText:
-    "Die Anwendung darauf läuft dann nicht mehr mit dieser Lizenz. Der Platz wird für ein anderes Gerät frei.",
+    "Die Anwendung darauf läuft dann nicht mehr mit dieser Lizenz, und der Platz wird für ein anderes Gerät frei. Hat das Gerät eine Lizenzdatei für offline, geschieht beides erst, wenn diese endet.",
   deactivated: (name) => `${name} ist deaktiviert.`,
 
   seats: "Plätze",

@@ -3,7 +3,7 @@ import { Meter } from "../console/look/Meter.tsx"
 import { Devices } from "./Devices.tsx"
 import { useFormats, useTexts } from "./Language.tsx"
 import { NewKey } from "./NewKey.tsx"
-import { BackTo, Card, Heading, Unread, Waiting } from "./Parts.tsx"
+import { BackTo, Card, Heading, Newest, Unread, Waiting } from "./Parts.tsx"
 import { type LicenseDetails, useRead } from "./Session.tsx"
 import { Status } from "./Status.tsx"
 
@@ -66,15 +66,15 @@ const Fact = ({ name, value }: { readonly name: string; readonly value: string }
   </div>
 )
 
-const Seats = ({ license: { limits, seats } }: Of) => {
+const Seats = ({ license: { limits, seat_count, seats } }: Of) => {
   const texts = useTexts()
   const { instant } = useFormats()
   const limit = limits.max_floating_users ?? 0
   if (limit === 0) return null
   return (
     <Card heading={texts.seats}>
-      <p>{texts.seatsUsed(seats.length, limit)}</p>
-      <Meter used={seats.length} of={limit} />
+      <p>{texts.seatsUsed(seat_count, limit)}</p>
+      <Meter used={seat_count} of={limit} />
       {seats.length === 0 && <p className="quiet">{texts.noSeats}</p>}
       <ul className="rows">
         {seats.map((seat) => (
@@ -90,6 +90,7 @@ const Seats = ({ license: { limits, seats } }: Of) => {
           </li>
         ))}
       </ul>
+      <Newest of={seat_count} shown={seats.length} />
     </Card>
   )
 }

@@ -13,15 +13,15 @@ const nextOf = ({ page_info }: Page) => (typeof page_info.next_cursor === "strin
 
 export const Licenses = () => {
   const texts = useTexts()
-  const { leave } = useSession()
+  const { leave, showOnly } = useSession()
   const { again, result } = useRead("GET /licenses")
   const [later, setLater] = useState<{ readonly rows: ReadonlyArray<Row>; readonly next: string | undefined }>()
   const more = useAction(() => leave("ended"))
   const answer = result !== undefined && "answer" in result ? result.answer : undefined
   const only = answer?.data.length === 1 && nextOf(answer) === undefined ? answer.data[0] : undefined
   useEffect(() => {
-    if (only !== undefined) location.replace(`#${only.id}`)
-  }, [only])
+    if (only !== undefined) showOnly(only.id)
+  }, [only, showOnly])
   if (result !== undefined && "refused" in result) return <Unread refused={result.refused} onAgain={again} />
   if (answer === undefined || only !== undefined) return <Waiting />
   const next = later === undefined ? nextOf(answer) : later.next

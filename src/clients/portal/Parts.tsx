@@ -1,15 +1,16 @@
 /** The parts that all screens are made of. */
 import { type ReactNode, useEffect, useLayoutEffect, useRef } from "react"
+import { takeFocus } from "../console/look/Focus.ts"
 import { Icon } from "../console/look/Icon.tsx"
 import type { Refused } from "./Ask.ts"
-import { sentenceOf, useTexts } from "./Language.tsx"
+import { sentenceOf, useFormats, useTexts } from "./Language.tsx"
 
-/** The heading of a screen. It takes the focus, so that a screen reader tells what is new. */
+/** The heading of a screen. It takes the focus, so that a screen reader tells what is new; not if only the language changes. */
 export const Heading = ({ children }: { readonly children: string }) => {
   const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current?.focus(), [])
   useEffect(() => {
     document.title = children
-    heading.current?.focus()
   }, [children])
   return (
     <h1 ref={heading} tabIndex={-1}>
@@ -60,15 +61,29 @@ export const Done = ({ children }: { readonly children: string }) => {
   )
 }
 
+/** That a list is cut. */
+export const Newest = ({ of, shown }: { readonly of: number; readonly shown: number }) => {
+  const texts = useTexts()
+  const { number } = useFormats()
+  return of > shown && <p className="quiet">{texts.newestShown(number(shown))}</p>
+}
+
 export const BackTo = ({ path }: { readonly path: string }) => (
   <a className="back" href={`#${path}`}>
     {useTexts().back}
   </a>
 )
 
-export const Card = ({ children, heading }: { readonly heading: string; readonly children: ReactNode }) => (
+interface CardProps {
+  readonly heading: string
+  /** It takes the place of the control that had the focus. */
+  readonly isNext?: true
+  readonly children: ReactNode
+}
+
+export const Card = ({ children, heading, isNext }: CardProps) => (
   <section className="card">
-    <h2>{heading}</h2>
+    <h2 {...(isNext && { ref: takeFocus, tabIndex: -1 })}>{heading}</h2>
     {children}
   </section>
 )

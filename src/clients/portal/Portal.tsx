@@ -56,11 +56,14 @@ export const Portal = () => {
     rememberKey("")
     setState((last) => last && { page: last.page, ...(left && { left }) })
   }
+  const showOnly = (license_id: string) =>
+    setState((last) => (last?.signedIn ? { ...last, signedIn: { ...last.signedIn, license_id } } : last))
   const session: Session | undefined = state?.signedIn && {
     page: state.page,
     signedIn: state.signedIn,
     licenseKey,
     rememberKey,
+    showOnly,
     leave
   }
   return (

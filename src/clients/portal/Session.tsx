@@ -16,6 +16,8 @@ export interface Session {
   /** The license key, if it was entered since the page was loaded. */
   readonly licenseKey: string
   readonly rememberKey: (licenseKey: string) => void
+  /** Shows nothing but this license, which is the only one. */
+  readonly showOnly: (id: string) => void
   /** Ends the session on this page. */
   readonly leave: (why?: Left) => void
 }

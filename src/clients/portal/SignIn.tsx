@@ -70,7 +70,7 @@ export const OpenedLink = (
   if (refused?.code === "TOKEN_INVALID" || refused?.code === "VALIDATION_ERROR")
     return (
       <>
-        <Heading>{texts.linkInvalid}</Heading>
+        <Heading key="invalid">{texts.linkInvalid}</Heading>
         <p>{props.isSignedIn ? texts.stillSignedIn : texts.linkInvalidText}</p>
         <button type="button" className="primary" onClick={props.onClose}>
           {props.isSignedIn ? texts.linkContinue : texts.newLink}

@@ -74,11 +74,13 @@ const PortalSeat = Schema.Struct({
 })
 export type PortalSeat = typeof PortalSeat.Type
 
-/** A license with all that the page shows of it. Lists are cut at their limits. */
+/** A license with all that the page shows of it. The counts are of all devices and seats, the lists of the newest. */
 export const PortalLicenseDetails = Schema.Struct({
   ...PortalLicense.fields,
   features: Schema.Array(PortalFeature),
+  device_count: Schema.Number,
   devices: Schema.Array(PortalDevice),
+  seat_count: Schema.Number,
   seats: Schema.Array(PortalSeat)
 })
 export type PortalLicenseDetails = typeof PortalLicenseDetails.Type

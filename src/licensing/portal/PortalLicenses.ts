@@ -71,25 +71,33 @@ export class PortalLicenses extends Context.Service<
       /** Devices with a slot, the newest first. A floating seat needs none. */
       const devicesOf = Effect.fnUntraced(function* (id: string) {
         const now = yield* Clock.currentTimeMillis
-        const rows = yield* sql<Nullable<PortalDevice>>`
+        const rows = yield* sql<Nullable<PortalDevice> & Counted>`
           SELECT d.id, coalesce(d.hostname, d.pod_name, d.container_id) AS name, d.os, d.binding_kind, d.first_seen_at, d.last_seen_at,
-            CASE WHEN d.slot_held_until > ${instant(now)} THEN d.slot_held_until END AS slot_held_until
+            CASE WHEN d.slot_held_until > ${instant(now)} THEN d.slot_held_until END AS slot_held_until,
+            count(*) OVER () AS total
           FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
           WHERE d.license_id = ${id} AND ((d.status = 'active' AND d.holds_slot AND NOT ${isOverdue(sql, now)})
             OR d.slot_held_until > ${instant(now)})
           ORDER BY d.created_at DESC, d.id DESC LIMIT ${shownMax}`
-        return rows.map((row) => withoutNulls<PortalDevice>(row))
+        return {
+          device_count: rows[0]?.total ?? 0,
+          devices: rows.map(({ total: _, ...row }) => withoutNulls<PortalDevice>(row))
+        }
       }, Effect.orDie)
 
       const seatsOf = Effect.fnUntraced(function* (id: string) {
         const now = yield* Clock.currentTimeMillis
-        const rows = yield* sql<Nullable<PortalSeat>>`
+        const rows = yield* sql<Nullable<PortalSeat> & Counted>`
           SELECT e.id, coalesce(d.hostname, d.pod_name, d.container_id) AS device_name, e.checked_out_at, e.expires_at,
-            CASE WHEN e.borrowed_until > ${instant(now)} THEN e.borrowed_until END AS borrowed_until
+            CASE WHEN e.borrowed_until > ${instant(now)} THEN e.borrowed_until END AS borrowed_until,
+            count(*) OVER () AS total
           FROM leases e JOIN devices d ON d.id = e.device_id JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
           WHERE e.license_id = ${id} AND e.status = 'live' AND ${seatIsLive(sql, now)}
           ORDER BY e.checked_out_at DESC, e.id DESC LIMIT ${shownMax}`
-        return rows.map((row) => withoutNulls<PortalSeat>(row))
+        return {
+          seat_count: rows[0]?.total ?? 0,
+          seats: rows.map(({ total: _, ...row }) => withoutNulls<PortalSeat>(row))
+        }
       }, Effect.orDie)
 
       const get = Effect.fn("PortalLicenses.get")(function* (owner: PortalOwner, id: string) {
@@ -100,14 +108,19 @@ export class PortalLicenses extends Context.Service<
         return {
           ...license,
           features: features.items.filter(({ enabled }) => enabled),
-          devices: yield* devicesOf(id),
-          seats: yield* seatsOf(id)
+          ...(yield* devicesOf(id)),
+          ...(yield* seatsOf(id))
         }
       })
 
       return PortalLicenses.of({ list, get, own })
     })
   )
+}
+
+/** All rows, also those above the limit. */
+interface Counted {
+  readonly total: number
 }
 
 interface LicenseFacts {

@@ -92,6 +92,27 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
     })
   )
 
+  it.effect("counts all devices and seats, and lists the newest", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { license, license_key } = yield* issue()
+      const many = 201
+      const limits = { max_activations: 0, max_floating_users: 300 }
+      yield* client.licenses.update({ params: { id: license.id }, payload: limits })
+      const application = yield* connect({ licenseKey: license_key })
+      const machines = Array.from({ length: many }, (_, index) => ({ payload: { fingerprint: `machine-${index}` } }))
+      yield* Effect.forEach(machines, application.runtime.checkout, { concurrency: 20 })
+      yield* application.runtime.activate(machines[0]!)
+      const { ask } = yield* browse("203.0.113.11")
+      yield* ask("/sign-in/key", { license_key })
+      const { data } = (yield* ask(`/licenses/${license.id}`)).json
+      assert.deepStrictEqual(
+        [data.seat_count, data.seats.length, data.device_count, data.devices.length],
+        [many, 200, 1, 1]
+      )
+    })
+  )
+
   it.effect("shows the usage of a period: when it ends, extra credits, and what was used above the limit", () =>
     Effect.gen(function* () {
       const { client, connect } = yield* TestServer
