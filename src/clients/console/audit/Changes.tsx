@@ -2,10 +2,8 @@
 import type { Schema } from "effect"
 import type { NameOf } from "../parts/FeatureNames.ts"
 import { DeviceName } from "../parts/Names.tsx"
-import { isChange, isMembers, memberOf } from "./Differences.ts"
+import { isChange, type Members, memberOf, recordedIn } from "./Differences.ts"
 import { Value } from "./Value.tsx"
-
-type Members = Readonly<Record<string, Schema.Json>>
 
 interface MemberProps {
   readonly name: string
@@ -36,23 +34,19 @@ interface Props {
   readonly nameOf?: NameOf
 }
 
-export const Changes = ({ license, nameOf = (code) => code, of }: Props) => {
-  const { changes, ...others } = of
-  const members = Object.entries({ ...(isMembers(changes) ? changes : {}), ...others })
-  return (
-    <ul className="changes">
-      {members
-        .filter(([name]) => !hidden.has(name))
-        .map(([name, value]) => (
-          <li key={name}>
-            {terms[name] ?? memberOf(name, nameOf)}:{" "}
-            {name === "device_id" && license !== undefined && typeof value === "string" ? (
-              <DeviceName id={value} license={license} />
-            ) : (
-              <Member name={name} of={value} />
-            )}
-          </li>
-        ))}
-    </ul>
-  )
-}
+export const Changes = ({ license, nameOf = (code) => code, of }: Props) => (
+  <ul className="changes">
+    {recordedIn(of)
+      .filter(([name]) => !hidden.has(name))
+      .map(([name, value]) => (
+        <li key={name}>
+          {terms[name] ?? memberOf(name, nameOf)}:{" "}
+          {name === "device_id" && license !== undefined && typeof value === "string" ? (
+            <DeviceName id={value} license={license} />
+          ) : (
+            <Member name={name} of={value} />
+          )}
+        </li>
+      ))}
+  </ul>
+)

@@ -30,12 +30,15 @@ export const memberOf = (name: string, nameOf: NameOf): string => {
   return code === undefined ? wordsOf(name.replace(/_id$/, "")) : nameOf(code)
 }
 
-/** Without what has no value before and after, as the empty metadata of a new record. */
-export const differencesOf = ({ changes, ...others }: Members): ReadonlyArray<Difference> =>
-  Object.entries({ ...others, ...(isMembers(changes) ? changes : {}) }).flatMap(([name, value]) =>
-    isChange(value) && !(isEmpty(value.old) && isEmpty(value.new))
-      ? [{ name, before: value.old, after: value.new }]
-      : []
+/** What was recorded, by name, without what has no value before and after, as the empty metadata of a new record. */
+export const recordedIn = ({ changes, ...others }: Members): ReadonlyArray<readonly [string, Schema.Json]> =>
+  Object.entries({ ...others, ...(isMembers(changes) ? changes : {}) }).filter(
+    ([, value]) => !(isChange(value) && isEmpty(value.old) && isEmpty(value.new))
+  )
+
+export const differencesOf = (recorded: Members): ReadonlyArray<Difference> =>
+  recordedIn(recorded).flatMap(([name, value]) =>
+    isChange(value) ? [{ name, before: value.old, after: value.new }] : []
   )
 
 export const isEmpty = (value: Schema.Json) => value === null || (isMembers(value) && Object.keys(value).length === 0)

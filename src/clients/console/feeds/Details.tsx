@@ -6,7 +6,7 @@ import { Fragment, type ReactNode } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { Event } from "../../../ledger/events/Event.ts"
 import { Member } from "../audit/Changes.tsx"
-import { featureIn, isMembers } from "../audit/Differences.ts"
+import { featureIn, recordedIn } from "../audit/Differences.ts"
 import { wordsOfRefusal } from "../licenses/RefusalWords.ts"
 import { capital, wordsOf } from "../parts/Format.ts"
 import { DeviceName, FeatureOf, RecordName } from "../parts/Names.tsx"
@@ -135,10 +135,10 @@ export const EventDetails = ({ of }: { readonly of: Event }) => (
 
 /** What was recorded, by name: ids as links, changes with what was there before. */
 const Metadata = ({ of }: { readonly of: Event }) => {
-  const { changes, ...others } = of.metadata
-  const entries = Object.entries({ ...others, ...(isMembers(changes) ? changes : {}) })
   // The code names a feature, too.
-  const shown = entries.filter(([name]) => name !== "feature_id" || others["feature_code"] === undefined)
+  const shown = recordedIn(of.metadata).filter(
+    ([name]) => name !== "feature_id" || of.metadata["feature_code"] === undefined
+  )
   if (shown.length === 0) return null
   return (
     <dl className="facts recorded">

@@ -9,7 +9,7 @@ import { Empty } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
-import { changed, Filter, isPart, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
+import { changed, Filter, focusFrom, isPart, List, pageOf, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
 import { RecordChips } from "../tables/RecordChip.tsx"
 import { Views } from "../tables/Views.tsx"
@@ -105,7 +105,14 @@ const cleared = {
 }
 
 const ClearFilters = () => (
-  <Link to="." search={changed(cleared)} replace className="button quiet">
+  // It goes with what it clears.
+  <Link
+    to="."
+    search={changed(cleared)}
+    replace
+    className="button quiet"
+    onClick={() => focusFrom(document.querySelector(".filters"))}
+  >
     Clear the filters
   </Link>
 )

@@ -8,17 +8,17 @@ import { type Difference, differencesOf, memberOf } from "../audit/Differences.t
 import { Value } from "../audit/Value.tsx"
 import { Empty } from "../parts/Empty.tsx"
 import type { NameOf } from "../parts/FeatureNames.ts"
-import { By, FeatureName, useFeatureNames } from "../parts/Names.tsx"
+import { By, DeviceName, FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { Loaded, Section, Time } from "../parts/Show.tsx"
-import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useKept, useMay } from "../service/Hooks.ts"
 import { sentenceOfAction } from "./ActionWords.ts"
 
 export const Timeline = ({ license }: { readonly license: License }) => {
   const { id } = license
   const [cursor, setCursor] = useState<number>()
   const query = { license_id: id, limit: 20, ...(cursor === undefined ? {} : { cursor }) }
-  const activities = useAsk("listActivities", { query })
+  const activities = useKept(useAsk("listActivities", { query }))
   const may = useMay()
   const { nameOf } = useFeatureNames(license.product_id)
   return (
@@ -82,12 +82,17 @@ interface ItemProps {
 }
 
 const Item = ({ activity, event, nameOf }: ItemProps) => {
-  const { feature_code, ip_address, occurred_at, result_class } = activity
+  const { device_id, feature_code, ip_address, license_id, occurred_at, result_class } = activity
   return (
     <li className={result_class}>
       <p>
         <strong>{sentenceOfAction(activity)}</strong>
         {feature_code !== undefined && <FeatureName code={feature_code} nameOf={nameOf} />}
+        {device_id !== undefined && license_id !== undefined && (
+          <span className="what">
+            <DeviceName id={device_id} license={license_id} />
+          </span>
+        )}
         {event !== undefined && <Changes of={event} nameOf={nameOf} />}
       </p>
       <small>

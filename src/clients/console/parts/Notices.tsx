@@ -87,7 +87,14 @@ export const Notices = () => {
         </button>
       )}
       {shown !== undefined && (
-        <button type="button" className="quiet" onClick={dismiss}>
+        <button
+          type="button"
+          className="quiet"
+          onClick={() => {
+            document.getElementById("content")?.focus({ preventScroll: true })
+            dismiss()
+          }}
+        >
           Dismiss
         </button>
       )}

@@ -9,10 +9,12 @@ export const usePages = () => {
     query: { limit: 20, ...(cursor === undefined ? {} : { cursor }) },
     earlier: cursors.length > 0,
     back: () => setCursors((before) => before.slice(0, -1)),
-    forward: (next: Keyset) => setCursors((before) => [...before, next])
+    // The page before is shown until the next one is there.
+    forward: (next: Keyset) => setCursors((before) => (before.at(-1) === next ? before : [...before, next]))
   }
 }
 
+/** Both buttons stay, because one of them may have the focus. */
 export const Pagination = (props: {
   readonly page: Page<unknown>
   readonly earlier: boolean
@@ -23,21 +25,21 @@ export const Pagination = (props: {
   if (next === undefined && !props.earlier) return null
   return (
     <div className="row end">
-      {props.earlier && (
-        <button type="button" onClick={props.back}>
-          Back
-        </button>
-      )}
-      {next !== undefined && (
-        <button type="button" onClick={() => props.forward(next)}>
-          More
-        </button>
-      )}
+      <button type="button" aria-disabled={!props.earlier} onClick={() => props.earlier && props.back()}>
+        Back
+      </button>
+      <button
+        type="button"
+        aria-disabled={next === undefined}
+        onClick={() => next !== undefined && props.forward(next)}
+      >
+        More
+      </button>
     </div>
   )
 }
 
-/** The pages of what happened, from the newest backwards. */
+/** The pages of what happened, from the newest backwards. Both buttons stay here, too. */
 export const HistoryPagination = (props: {
   readonly cursor: number | undefined
   readonly next: number | undefined
@@ -45,15 +47,19 @@ export const HistoryPagination = (props: {
 }) =>
   props.cursor === undefined && props.next === undefined ? null : (
     <div className="row end">
-      {props.cursor !== undefined && (
-        <button type="button" onClick={() => props.onChange(undefined)}>
-          Newest
-        </button>
-      )}
-      {props.next !== undefined && (
-        <button type="button" onClick={() => props.onChange(props.next)}>
-          Earlier
-        </button>
-      )}
+      <button
+        type="button"
+        aria-disabled={props.cursor === undefined}
+        onClick={() => props.cursor !== undefined && props.onChange(undefined)}
+      >
+        Newest
+      </button>
+      <button
+        type="button"
+        aria-disabled={props.next === undefined}
+        onClick={() => props.next !== undefined && props.onChange(props.next)}
+      >
+        Earlier
+      </button>
     </div>
   )

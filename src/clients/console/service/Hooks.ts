@@ -1,7 +1,7 @@
 /** The service in React: what is asked for is kept by its request, and asked for again after each change. */
 import { Cause, Effect, type Exit, Option } from "effect"
 import { AsyncResult, Atom } from "effect/reactivity"
-import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react"
+import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react"
 import type { ManagementScope } from "../../../access/Scope.ts"
 import { newKey } from "../../client/Attempts.ts"
 import { Client, type OperationId, type Request, type Success } from "../../client/Client.ts"
@@ -55,6 +55,13 @@ export const useAsk = <Id extends OperationId, Given extends Request<Id>>(
     if (!AsyncResult.isInitial(registry.get(atom)) && !registry.get(atom).waiting) registry.refresh(atom)
   }, [of, atom])
   return useAtom(atom)
+}
+
+/** What was asked for; until it is there, what was asked for before, so that its controls stay and keep the focus. */
+export const useKept = <A, E>(result: AsyncResult.AsyncResult<A, E>): AsyncResult.AsyncResult<A, E> => {
+  const last = useRef(result)
+  if (!AsyncResult.isInitial(result)) last.current = result
+  return AsyncResult.isInitial(result) ? AsyncResult.waiting(last.current) : result
 }
 
 /** Asks for several at once, as many as there are. */

@@ -55,6 +55,31 @@ const service = Layer.merge(layerActivities().pipe(Layer.provideMerge(builtConso
 
 layer(service, { timeout: minutes })("The page of a license", (it) => {
   it.effect(
+    "names devices in its timeline, and keeps the focus from page to page",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id, runtime } = yield* issue({ max_activations: 0 }, { customer_name: "Ada" })
+        for (let device = 0; device <= 20; device++)
+          yield* runtime.activate({
+            payload: { fingerprint: `${device}`, hostname: device ? `desk-${device}` : "oldest" }
+          })
+        yield* withPerson(skip, async (person) => {
+          const turns = async (part: string, button: string, seen: string) => {
+            const section = person.page.getByRole("region", { name: part, exact: true })
+            await section.getByRole("button", { name: button, exact: true }).press("Enter")
+            await section.getByText(seen).first().waitFor()
+            assert.strictEqual(await section.locator("button:focus").textContent(), button)
+          }
+          await person.opens(`/licenses/${id}#devices`, "Ada")
+          await turns("Devices", "More", "oldest")
+          await person.sees(/^Device activated ?desk-20$/)
+          await turns("Timeline", "Earlier", "Issued")
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "shows the first devices, and all to who asks for them, comes for them or prints",
     ({ skip }) =>
       Effect.gen(function* () {
@@ -188,6 +213,14 @@ layer(service, { timeout: minutes })("The page of a license", (it) => {
           await person.opens(`/licenses/${id}`, "Ada")
           await page.locator("datalist > option").nth(2).waitFor({ state: "attached" })
           assert.strictEqual(await page.getByLabel("Feature", { exact: true }).inputValue(), "Renders")
+          // A new assignment had no metadata, and has none.
+          await person.opens(`/licenses/${id}/audit`, "Audit of Ada")
+          await person.sees("License feature assigned")
+          assert.notInclude(await page.locator("main").textContent(), "none → none")
+          await person.opens(`/activity?feed=events&resource_id=${id}&event_type=license.feature_assigned`, "Activity")
+          await person.click("License feature assigned")
+          await page.locator(".recorded").waitFor()
+          assert.notInclude(await page.locator(".recorded").textContent(), "none → none")
         })
       }),
     minutes

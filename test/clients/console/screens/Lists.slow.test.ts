@@ -135,6 +135,7 @@ const keepsViews = async (person: Person, { customer, policy }: Prepared) => {
   await person.isDone()
   await person.click("Clear the filters", "link")
   await page.getByRole("row").nth(listed).waitFor()
+  assert.strictEqual(await page.locator(".filters input:focus").count(), 1)
   await person.pick("Columns", "Policy")
   await page.getByRole("columnheader", { name: "Policy" }).waitFor({ state: "detached" })
   await person.press("Escape")

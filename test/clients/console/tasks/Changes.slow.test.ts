@@ -58,7 +58,7 @@ layer(layerErasing, { timeout: minutes })("At the console", (it) => {
           await notices(person).getByText("Undone.").waitFor()
           await person.page.locator(".about .status.active").waitFor()
           await person.click("Dismiss")
-          await notices(person).getByRole("button").first().waitFor({ state: "detached" })
+          await person.page.locator("body:not(:has(.notices button)) main:focus").waitFor()
           await person.click("Extend")
           await person.click("Extend")
           await person.isDone()

@@ -87,9 +87,15 @@ layer(consoleLayer, { timeout: minutes })("A day that is typed", (it) => {
               assert.deepStrictEqual(unbounded, [...others])
               assert.strictEqual(await page.getByRole("button", { name: /^Remove the filter/ }).count(), 0)
               const asked = page.waitForRequest(/\/reports\/.*from=2024-/)
+              await period.focus()
               await person.choose("Period", "Last 12 months")
               const from = new URL((await asked).url()).searchParams.get("from")
               assert.strictEqual(Date.parse(from!), Date.parse("2024-02-10T05:00:00Z"))
+              await person.isLoaded()
+              assert.strictEqual(
+                await page.getByLabel("Period", { exact: true }).and(page.locator(":focus")).count(),
+                1
+              )
             }
           },
           { movesClock: true }
