@@ -141,14 +141,12 @@ const makeUsage = Effect.gen(function* () {
   const write = Effect.gen(function* () {
     const batch = Array.from(lastUsed).sort(([a], [b]) => (a < b ? -1 : 1))
     if (batch.length === 0) return
-    const ids = columns.text(batch.map(([id]) => id))
     yield* sql`
-      WITH forgotten AS (
-        UPDATE api_keys SET token_sealed = NULL WHERE token_sealed IS NOT NULL AND id <> ALL(${ids}::text[])
-      )
-      UPDATE api_keys SET last_used_at = used.at, token_sealed = NULL
-      FROM unnest(${ids}, ${columns.timestamptz(batch.map(([, at]) => at))}) AS used (id, at)
-      WHERE api_keys.id = used.id AND (last_used_at IS NULL OR last_used_at < used.at)`.pipe(retryTransaction)
+      UPDATE api_keys SET last_used_at = GREATEST(api_keys.last_used_at, used.at), token_sealed = NULL
+      FROM api_keys key LEFT JOIN unnest(
+        ${columns.text(batch.map(([id]) => id))}, ${columns.timestamptz(batch.map(([, at]) => at))}
+      ) AS used (id, at) ON used.id = key.id
+      WHERE api_keys.id = key.id AND (used.id IS NOT NULL OR key.token_sealed IS NOT NULL)`.pipe(retryTransaction)
     for (const [id, at] of batch) if (lastUsed.get(id) === at) lastUsed.delete(id)
   }).pipe(
     Effect.withSpan("ApiKeyCache.write"),
