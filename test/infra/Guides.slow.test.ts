@@ -67,14 +67,14 @@ it.live(
       )
       const backup = join(folder, "backup")
       mkdirSync(backup)
-      const [copy = "", start = ""] = block("docs/OPERATIONS.md", "Backup and restore", 1)
+      const lines = block("docs/OPERATIONS.md", "Backup and restore", 1)
         .replaceAll("/backup/", `${backup}/`)
         .replaceAll(/2026-\d\d-\d\d/g, "$(date +%F)")
         .replace("8081", port)
         .trim()
         .split("\n")
-      run(copy)
-      yield* running(folder, `env ${start}`, settings, /The licensing service is ready/)
+      run(lines.slice(0, -1).join("\n"))
+      yield* running(folder, `env ${lines.at(-1)}`, settings, /The licensing service is ready/)
       assert.lengthOf(yield* manage("/licenses"), 2)
     }).pipe(Effect.scoped),
   minutes
