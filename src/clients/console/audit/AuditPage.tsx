@@ -11,7 +11,7 @@ import { licenseName } from "../parts/LicenseName.ts"
 import { By, FeatureName, useFeatureNames, useNamed } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { type Column, Facts, Heading, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { useAsk, useKept } from "../service/Hooks.ts"
+import { useAskPart } from "../service/Hooks.ts"
 import { Filter } from "../tables/List.tsx"
 import { AuditPeriod, type AuditSearch } from "./AuditSearch.ts"
 import { Changes } from "./Changes.tsx"
@@ -28,11 +28,9 @@ export const AuditPage = () => {
 const Audit = ({ id }: { readonly id: string }) => {
   const { before, period = periodUnlessGiven }: AuditSearch = route.useSearch()
   const navigate = useNavigate()
-  const audit = useKept(
-    useAsk("getLicenseAudit", {
-      query: { license_id: id, from: beginOf(period), limit: 50, ...(before === undefined ? {} : { cursor: before }) }
-    })
-  )
+  const audit = useAskPart("getLicenseAudit", {
+    query: { license_id: id, from: beginOf(period), limit: 50, ...(before === undefined ? {} : { cursor: before }) }
+  })
   return (
     <OneRecord of={audit} noun="license">
       {(audit) => (

@@ -19,7 +19,7 @@ import {
 } from "../refunds/LinkedLicenses.ts"
 import { LicenseCount, tellUnchanged } from "../refunds/Refund.tsx"
 import { undoOfStatus } from "../refunds/UndoStatus.ts"
-import { changeBy, useAsk, useKept, useMay } from "../service/Hooks.ts"
+import { changeBy, useAskPart, useMay } from "../service/Hooks.ts"
 
 /** The licenses, and the way to issue one for the record. */
 export const LinkedLicenses = (props: {
@@ -30,9 +30,7 @@ export const LinkedLicenses = (props: {
   const { customer, of, product } = props
   const may = useMay()
   const { query, ...pages } = usePages()
-  const licenses = useKept(
-    useAsk("listLicenses", { query: { ...of, ...query, expand: ["product", "policy", "customer"] } })
-  )
+  const licenses = useAskPart("listLicenses", { query: { ...of, ...query, expand: ["product", "policy", "customer"] } })
   return (
     <Section
       id="licenses"

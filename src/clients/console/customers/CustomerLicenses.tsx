@@ -7,14 +7,14 @@ import { licensesOf } from "../parts/EachProduct.tsx"
 import { Menu } from "../parts/Menu.tsx"
 import { usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
-import { useAsk, useKept, useMay } from "../service/Hooks.ts"
+import { useAsk, useAskPart, useMay } from "../service/Hooks.ts"
 
 const expand = ["product", "policy", "customer"] as const
 
 export const LinkedLicenses = ({ id }: { readonly id: string }) => {
   const may = useMay()
   const { query, ...pages } = usePages()
-  const page = useKept(useAsk("listLicenses", { query: { ...licensesOf(id), ...query } }))
+  const page = useAskPart("listLicenses", { query: { ...licensesOf(id), ...query } })
   return (
     <Section
       id="licenses"

@@ -6,7 +6,7 @@ import { useFew } from "../parts/Few.tsx"
 import { deviceName } from "../parts/LicenseName.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { lastOf, useAsk, useAskEach, useKept } from "../service/Hooks.ts"
+import { lastOf, useAskEach, useAskPart } from "../service/Hooks.ts"
 
 interface Props {
   readonly license: License
@@ -19,7 +19,7 @@ const fewMax = 3
 export const Devices = ({ license, mayChange }: Props) => {
   const { id } = license
   const { earlier, query, ...pages } = usePages()
-  const devices = useKept(useAsk("listDevices", { params: { id }, query }))
+  const devices = useAskPart("listDevices", { params: { id }, query })
   const { items = [], next } = lastOf(devices) ?? {}
   const { isFew, toggle } = useFew("devices", earlier ? 0 : items.length, fewMax, next !== undefined)
   const placeOf = usePlaces(license, earlier || next !== undefined ? undefined : items)

@@ -5,12 +5,12 @@ import { useFew } from "../parts/Few.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
-import { causeOf, lastOf, useAsk, useKept } from "../service/Hooks.ts"
+import { causeOf, lastOf, useAsk, useAskPart } from "../service/Hooks.ts"
 
 export const Seats = ({ license: { id, limits } }: { readonly license: License }) => {
   const { earlier, query, ...pages } = usePages()
   const seats = limits.max_floating_users ?? 0
-  const leases = useKept(useAsk("listLicenseLeases", { params: { id }, query }))
+  const leases = useAskPart("listLicenseLeases", { params: { id }, query })
   const { items = [], next } = lastOf(leases) ?? {}
   const { isFew, toggle } = useFew("seats", earlier ? 0 : items.length, 0, next !== undefined)
   return (

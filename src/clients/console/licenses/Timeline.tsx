@@ -11,14 +11,14 @@ import type { NameOf } from "../parts/FeatureNames.ts"
 import { By, DeviceName, FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { Loaded, Section, Time } from "../parts/Show.tsx"
-import { lastOf, useAsk, useKept, useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useAskPart, useMay } from "../service/Hooks.ts"
 import { sentenceOfAction } from "./ActionWords.ts"
 
 export const Timeline = ({ license }: { readonly license: License }) => {
   const { id } = license
   const [cursor, setCursor] = useState<number>()
   const query = { license_id: id, limit: 20, ...(cursor === undefined ? {} : { cursor }) }
-  const activities = useKept(useAsk("listActivities", { query }))
+  const activities = useAskPart("listActivities", { query })
   const may = useMay()
   const { nameOf } = useFeatureNames(license.product_id)
   return (

@@ -14,7 +14,19 @@ export const usePages = () => {
   }
 }
 
-/** Both buttons stay, because one of them may have the focus. */
+interface StepProps {
+  readonly children: string
+  /** Undefined: it leads nowhere. */
+  readonly onClick: (() => void) | undefined
+}
+
+/** Stays where it leads nowhere, because it may have the focus. */
+const Step = ({ children, onClick }: StepProps) => (
+  <button type="button" aria-disabled={onClick === undefined} onClick={onClick}>
+    {children}
+  </button>
+)
+
 export const Pagination = (props: {
   readonly page: Page<unknown>
   readonly earlier: boolean
@@ -25,41 +37,25 @@ export const Pagination = (props: {
   if (next === undefined && !props.earlier) return null
   return (
     <div className="row end">
-      <button type="button" aria-disabled={!props.earlier} onClick={() => props.earlier && props.back()}>
-        Back
-      </button>
-      <button
-        type="button"
-        aria-disabled={next === undefined}
-        onClick={() => next !== undefined && props.forward(next)}
-      >
-        More
-      </button>
+      <Step onClick={props.earlier ? props.back : undefined}>Back</Step>
+      <Step onClick={next && (() => props.forward(next))}>More</Step>
     </div>
   )
 }
 
-/** The pages of what happened, from the newest backwards. Both buttons stay here, too. */
-export const HistoryPagination = (props: {
+/** The pages of what happened, from the newest backwards. */
+export const HistoryPagination = ({
+  cursor,
+  next,
+  onChange
+}: {
   readonly cursor: number | undefined
   readonly next: number | undefined
   readonly onChange: (cursor: number | undefined) => void
 }) =>
-  props.cursor === undefined && props.next === undefined ? null : (
+  cursor === undefined && next === undefined ? null : (
     <div className="row end">
-      <button
-        type="button"
-        aria-disabled={props.cursor === undefined}
-        onClick={() => props.cursor !== undefined && props.onChange(undefined)}
-      >
-        Newest
-      </button>
-      <button
-        type="button"
-        aria-disabled={props.next === undefined}
-        onClick={() => props.next !== undefined && props.onChange(props.next)}
-      >
-        Earlier
-      </button>
+      <Step onClick={cursor === undefined ? undefined : () => onChange(undefined)}>Newest</Step>
+      <Step onClick={next === undefined ? undefined : () => onChange(next)}>Earlier</Step>
     </div>
   )

@@ -57,8 +57,9 @@ export const useAsk = <Id extends OperationId, Given extends Request<Id>>(
   return useAtom(atom)
 }
 
-/** What was asked for; until it is there, what was asked for before, so that its controls stay and keep the focus. */
-export const useKept = <A, E>(result: AsyncResult.AsyncResult<A, E>): AsyncResult.AsyncResult<A, E> => {
+/** Asks for a part of a record. Until it is there the part before is shown, so that its controls stay and keep the focus. */
+export const useAskPart: typeof useAsk = (id, request) => {
+  const result = useAsk(id, request)
   const last = useRef(result)
   if (!AsyncResult.isInitial(result)) last.current = result
   return AsyncResult.isInitial(result) ? AsyncResult.waiting(last.current) : result
