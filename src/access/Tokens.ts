@@ -7,7 +7,7 @@
 import { crc32 } from "node:zlib"
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Base64Url } from "effect/encoding"
+import * as Base64Url from "effect/encoding/Base64Url"
 import { sha256 } from "../platform/signing/Digest.ts"
 
 const randomLength = 32

@@ -26,7 +26,7 @@ const contractRoots = ({ sources }: Project) =>
     (path) => isUnder("src/clients/client")(path) || (inSrc(path) && basename(path) === "Api.ts")
   )
 
-const contractPackages = /^effect(\/(http|http-api|schema|encoding|net))?$/
+const contractPackages = /^effect(\/(http|http-api|schema|encoding\/Base64Url|net))?$/
 
 const contractHalves = (project: Project, roots = contractRoots(project)): ReadonlySet<string> => {
   const reached = new Set<string>()
@@ -258,6 +258,12 @@ export const importRules: ReadonlyArray<Rule> = [
     "The platform is imported by module, because its barrel pulls in optional packages",
     (_, { target }) => /^@effect\/(platform-node|sql-pg)$/.test(target),
     { example: { "src/Server.ts": `import { NodeRuntime } from "@effect/platform-node"` } }
+  ),
+  importRule(
+    "The service imports single modules of encoding, observability and reactivity, because each module that is loaded takes memory",
+    ({ path }, { target }) =>
+      inSrc(path) && !isUnder("src/clients")(path) && /^effect\/(encoding|observability|reactivity)$/.test(target),
+    { example: { "src/Server.ts": `import { Base64 } from "effect/encoding"` } }
   ),
   everyoneIsListed(
     "Api.ts lists every group of operations",

@@ -12,6 +12,13 @@ const utf8 = new TextEncoder()
 
 export type Metadata = { readonly [key: string]: Schema.Json }
 
+/** The metadata of most records, which share this object. */
+export const noMetadata: Metadata = Object.freeze({})
+
+/** Metadata as a row holds them. */
+export const storedMetadata = (metadata: Metadata): Metadata =>
+  Object.keys(metadata).length === 0 ? noMetadata : metadata
+
 /** Counters of a walk over a metadata object. */
 interface Walk {
   keys: number

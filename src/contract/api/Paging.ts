@@ -3,7 +3,7 @@
  * client that reads all pages gets every row exactly once while rows are inserted. `limit` defaults to 50; above 200 it is clamped, below 1 refused.
  */
 import { Effect, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
-import { Base64Url } from "effect/encoding"
+import * as Base64Url from "effect/encoding/Base64Url"
 import { publishedAs } from "./Text.ts"
 import { Timestamp } from "./Timestamp.ts"
 

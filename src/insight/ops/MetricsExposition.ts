@@ -5,7 +5,7 @@
  */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Clock, Context, Effect, Layer, Metric, Option, Schema } from "effect"
-import { PrometheusMetrics } from "effect/observability"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { SqlClient } from "effect/sql"
 import { Count } from "../../contract/api/Int64.ts"
 import { dayMillis, Timestamp } from "../../contract/api/Timestamp.ts"

@@ -1,7 +1,7 @@
 /** The secrets of endpoints, generated or chosen by the caller. */
 import { Effect, Result } from "effect"
 import type { SecureRandom } from "effect/crypto"
-import { Base64 } from "effect/encoding"
+import * as Base64 from "effect/encoding/Base64"
 import { hmacKey } from "../../platform/signing/Hmac.ts"
 import type { SigningKeys } from "./Message.ts"
 

@@ -1,6 +1,6 @@
 /** Assigns features to a license and removes them. */
 import { unknownId } from "../../contract/api/Failure.ts"
-import type { Metadata } from "../../contract/api/Metadata.ts"
+import { type Metadata, noMetadata } from "../../contract/api/Metadata.ts"
 import { changesOf } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { allowanceNames, type ResetAnchor, type ResetPeriod } from "../../vendor/policies/ResetPeriod.ts"
@@ -65,7 +65,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
       ...expiry,
       expiry_recorded: isExpiryRecorded(before, { enabled, ...expiry }, now),
       from_policy: false,
-      metadata: command.metadata ?? before?.metadata ?? {},
+      metadata: command.metadata ?? before?.metadata ?? noMetadata,
       created_at: before?.created_at ?? now,
       updated_at: now
     }

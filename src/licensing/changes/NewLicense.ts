@@ -1,5 +1,6 @@
 /** Decides the creation of a license: its links, dates, term and first features. */
 import { unknownId } from "../../contract/api/Failure.ts"
+import { noMetadata } from "../../contract/api/Metadata.ts"
 import { recordedValue } from "../../ledger/events/Changes.ts"
 import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { withoutNulls } from "../../platform/postgres/queries/Sql.ts"
@@ -56,7 +57,7 @@ export const newLicense = (
   if ("accepted" in drafted) return drafted
   const { features: _, license_key: __, send_key: ___, ...given } = dated
   const license = withoutNulls<LicenseRecord>({
-    metadata: {},
+    metadata: noMetadata,
     ...given,
     subscription_id: input.subscription_id ?? links.order?.subscription_id,
     ...initialState,
@@ -130,7 +131,13 @@ const repeatedFeature = "The feature is listed twice: list it once."
 
 const plainAssignment = (feature: FeatureRecord, now: number): Assignment =>
   grantedFeature(
-    { feature_id: feature.id, feature_code: feature.code, feature_name: feature.name, enabled: true, metadata: {} },
+    {
+      feature_id: feature.id,
+      feature_code: feature.code,
+      feature_name: feature.name,
+      enabled: true,
+      metadata: noMetadata
+    },
     undefined,
     now,
     now

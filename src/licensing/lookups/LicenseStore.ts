@@ -23,11 +23,11 @@ import {
   type LoadedLicense,
   leaseColumns,
   licenseDependencies,
+  sharedOf as readShared,
   revisionColumns,
   type Shared,
   type SharedRow,
-  sharedColumns,
-  sharedOf
+  sharedColumns
 } from "../rows/LicenseRows.ts"
 import { licenseColumns } from "../rows/LicenseTable.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
@@ -56,15 +56,16 @@ export class LicenseStore extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres
+      const sharedOf = makeSharing()
       const concurrency = 1
       const load = yield* makeBatcher({
         name: "licenses.load",
         concurrency,
         batchMax,
-        run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, ids))))
+        run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, sharedOf, ids))))
       })
-      const loadManyInTransaction = (ids: ReadonlyArray<string>) => Effect.orDie(loadAll(sql, ids))
-      const loadBareInTransaction = (ids: ReadonlyArray<string>) => Effect.orDie(loadBare(sql, ids))
+      const loadManyInTransaction = (ids: ReadonlyArray<string>) => Effect.orDie(loadAll(sql, sharedOf, ids))
+      const loadBareInTransaction = (ids: ReadonlyArray<string>) => Effect.orDie(loadBare(sql, sharedOf, ids))
       const loadInTransaction = (licenseId: string) =>
         Effect.map(loadManyInTransaction([licenseId]), ([state]) => state)
       const revisionsInTransaction = (licenseId: string) =>
@@ -89,10 +90,28 @@ export class LicenseStore extends Context.Service<
   )
 }
 
+type SharedOf = (row: SharedRow) => Shared
+
+/** Policies whose records are kept for licenses that are loaded later. */
+const sharedMax = 1_000
+
+/** A policy's record takes as much memory as a license's: licenses that are loaded at the same revisions share it. */
+const makeSharing = (): SharedOf => {
+  const known = new Map<string, Shared>()
+  return (row) => {
+    const last = known.get(row.policy_id)
+    if (last?.policy.revision === row.policy_revision && last.catalogRevision === row.catalog_revision) return last
+    if (known.size >= sharedMax) known.clear()
+    const shared = readShared(row)
+    known.set(row.policy_id, shared)
+    return shared
+  }
+}
+
 /** Reads everything in one snapshot, so that a newly loaded state needs no check of its revisions. */
 export const inOneSnapshot = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
-const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
+const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sharedOf: SharedOf, ids: ReadonlyArray<string>) {
   const idList = columns.text(ids)
   // The devices of one license after another: a plan for small tables would compare each device with all licenses.
   const few = sql`(SELECT id FROM unnest(${idList}) AS l (id) WHERE NOT ${sql.literal(hasManyDevices)} OFFSET 0) AS l`
@@ -105,7 +124,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
         `${hasManyDevices} AS has_many_devices,
           (SELECT min(${endsAfter}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from`
       ),
-      sharedByPolicy(sql, ids),
+      sharedByPolicy(sql, sharedOf, ids),
       sql<AssignmentRow>`
             SELECT ${sql.literal(assignmentColumns)}
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
@@ -131,9 +150,13 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   )
 })
 
-const loadBare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
+const loadBare = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  sharedOf: SharedOf,
+  ids: ReadonlyArray<string>
+) {
   const rows = licenseRows(sql, ids, "FALSE AS has_many_devices, NULL::timestamptz AS lapsing_from")
-  const [, licenses, sharedBy] = yield* Effect.all([mayTakeLong(sql), rows, sharedByPolicy(sql, ids)], {
+  const [, licenses, sharedBy] = yield* Effect.all([mayTakeLong(sql), rows, sharedByPolicy(sql, sharedOf, ids)], {
     concurrency: "unbounded"
   })
   return inOrder(ids, licenses, (row) => committedStateOf(row, sharedBy.get(row.policy_id)!, [], [], []))
@@ -146,6 +169,7 @@ const licenseRows = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, belon
 /** The policies and products of licenses. They are half of the columns, and the same for most licenses that are read together. */
 const sharedByPolicy = (
   sql: SqlClient.SqlClient,
+  sharedOf: SharedOf,
   ids: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyMap<string, Shared>, SqlError.SqlError> =>
   Effect.map(

@@ -1,5 +1,6 @@
 /** Reads assignments, and writes whole ones, for the Journal and for the creation of licenses. */
 import type { SqlClient } from "effect/sql"
+import { storedMetadata } from "../../contract/api/Metadata.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { Assignment } from "../model/LicenseRecords.ts"
@@ -41,7 +42,7 @@ export const assignmentOf = (row: Nullable<Assignment>): Assignment =>
     periods_end_at: row.periods_end_at,
     period_start: row.period_start,
     resets_at: row.resets_at,
-    metadata: row.metadata,
+    metadata: storedMetadata(row.metadata),
     created_at: row.created_at,
     updated_at: row.updated_at
   })

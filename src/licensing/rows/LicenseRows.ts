@@ -1,5 +1,6 @@
 /** The columns of the tables around a license, and the conversion of rows into records. */
 
+import { storedMetadata } from "../../contract/api/Metadata.ts"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import { sha256Hex } from "../../platform/signing/Digest.ts"
 import { clockLagMillisMax } from "../model/ClockLag.ts"
@@ -150,7 +151,7 @@ export const deviceOf = (row: DeviceRow): DeviceRecord =>
     due_at: row.due_at,
     offline_expires_at: row.offline_expires_at,
     slot_held_until: row.slot_held_until,
-    metadata: row.metadata,
+    metadata: storedMetadata(row.metadata),
     created_at: row.created_at,
     updated_at: row.updated_at
   })

@@ -1,6 +1,7 @@
 /** The columns of the table licenses: what reads, inserts and updates a whole row. A new column is added to each here. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
+import { storedMetadata } from "../../contract/api/Metadata.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseRecord } from "../model/LicenseRecords.ts"
@@ -53,7 +54,7 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
     total_consumptions: row.total_consumptions,
     entitlement_counter: row.entitlement_counter,
     activation_limit_recorded_at: row.activation_limit_recorded_at,
-    metadata: row.metadata,
+    metadata: storedMetadata(row.metadata),
     not_due_before: row.not_due_before,
     heartbeat_from: row.heartbeat_from,
     max_activations: row.max_activations,

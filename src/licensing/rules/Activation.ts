@@ -1,4 +1,5 @@
 /** Binding devices to a license: activate, validate, check, deactivate (docs/API.md, "Devices"). */
+import { noMetadata } from "../../contract/api/Metadata.ts"
 import { formatTimestamp } from "../../contract/api/Timestamp.ts"
 import type { NewEvent } from "../../ledger/events/Entry.ts"
 import { isRenamed, namesOf } from "../model/DeviceNames.ts"
@@ -118,7 +119,7 @@ export const boundDevice = (
     last_validated_at: existing?.last_validated_at,
     ...taken,
     offline_expires_at: existing?.offline_expires_at,
-    metadata: existing?.metadata ?? {},
+    metadata: existing?.metadata ?? noMetadata,
     created_at: existing?.created_at ?? now,
     updated_at: now
   }

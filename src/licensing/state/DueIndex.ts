@@ -6,7 +6,8 @@
 export class DueIndex<A> {
   /** No item comes due before this instant, except those already found. */
   private next = Number.POSITIVE_INFINITY
-  private readonly found = new Map<string, A>()
+  /** Absent until an item is due: most licenses have none. */
+  private found: Map<string, A> | undefined
   private readonly dueAt: (item: A) => number
 
   /** `dueAt` returns the instant at which an item is due; infinity = never. */
@@ -15,26 +16,29 @@ export class DueIndex<A> {
   }
 
   put(key: string, item: A): void {
-    this.found.delete(key)
+    this.found?.delete(key)
     this.next = Math.min(this.next, this.dueAt(item))
   }
 
   drop(key: string): void {
-    this.found.delete(key)
+    this.found?.delete(key)
   }
 
   /** The items that are due at an instant, out of all items. */
   at(now: number, all: Iterable<readonly [string, A]>): ReadonlyArray<A> {
     if (now >= this.next) this.scan(now, all)
-    return this.found.size === 0 ? [] : Array.from(this.found.values()).filter((item) => this.dueAt(item) <= now)
+    return this.found === undefined ? [] : Array.from(this.found.values()).filter((item) => this.dueAt(item) <= now)
   }
 
   private scan(now: number, all: Iterable<readonly [string, A]>): void {
     this.next = Number.POSITIVE_INFINITY
     for (const [key, item] of all) {
       const at = this.dueAt(item)
-      if (at <= now) this.found.set(key, item)
-      else this.next = Math.min(this.next, at)
+      if (at > now) this.next = Math.min(this.next, at)
+      else {
+        this.found ??= new Map()
+        this.found.set(key, item)
+      }
     }
   }
 }

@@ -10,57 +10,69 @@ import { DueIndex } from "./DueIndex.ts"
 export class LiveLeases {
   /** The number of live leases, cached or not; undefined until counted. */
   count: number | undefined
-  private readonly tokens = new Map<string, LeaseRecord>()
-  private readonly devices = new Map<string, LeaseRecord>()
-  private readonly due = new DueIndex<LeaseRecord>(({ expires_at }) => expires_at)
+  /** Absent until the first lease: most licenses have none. */
+  private cached: CachedLeases | undefined
 
   constructor(leases: Iterable<LeaseRecord>, complete: boolean) {
     for (const lease of leases) this.add(lease)
-    this.count = complete ? this.tokens.size : undefined
+    this.count = complete ? this.size : undefined
+  }
+
+  private get size(): number {
+    return this.cached?.tokens.size ?? 0
   }
 
   get isComplete(): boolean {
-    return this.count === this.tokens.size
+    return this.count === this.size
   }
 
   byToken(tokenHash: string): LeaseRecord | undefined {
-    return this.tokens.get(tokenHash)
+    return this.cached?.tokens.get(tokenHash)
   }
 
   ofDevice(deviceId: string): LeaseRecord | undefined {
-    return this.devices.get(deviceId)
+    return this.cached?.devices.get(deviceId)
   }
 
   /** All live leases. */
   values(): Iterable<LeaseRecord> {
-    return this.isComplete ? this.tokens.values() : failUndeclared()
+    return this.isComplete ? (this.cached?.tokens.values() ?? []) : failUndeclared()
   }
 
   lapsed(now: number): ReadonlyArray<LeaseRecord> {
-    return this.due.at(now, this.tokens)
+    return this.cached?.due.at(now, this.cached.tokens) ?? []
   }
 
   /** Caches a live lease that is already counted. */
   add(lease: LeaseRecord): void {
-    this.tokens.set(lease.token_hash, lease)
-    this.devices.set(lease.device_id, lease)
-    this.due.put(lease.token_hash, lease)
+    this.cached ??= { tokens: new Map(), devices: new Map(), due: new DueIndex(endOfLease) }
+    this.cached.tokens.set(lease.token_hash, lease)
+    this.cached.devices.set(lease.device_id, lease)
+    this.cached.due.put(lease.token_hash, lease)
   }
 
   /** Applies a changed lease. A lease that is no longer live is removed. */
   put(lease: LeaseRecord): void {
-    const before = this.tokens.size
+    const before = this.size
     if (lease.status === "live") this.add(lease)
-    else this.drop(lease)
-    if (this.count !== undefined) this.count += this.tokens.size - before
+    else if (this.cached !== undefined) drop(lease, this.cached)
+    if (this.count !== undefined) this.count += this.size - before
   }
+}
 
-  private drop({ token_hash, device_id }: LeaseRecord): void {
-    this.tokens.delete(token_hash)
-    this.due.drop(token_hash)
-    // The device may already have a superseding lease.
-    if (this.devices.get(device_id)?.token_hash === token_hash) this.devices.delete(device_id)
-  }
+interface CachedLeases {
+  readonly tokens: Map<string, LeaseRecord>
+  readonly devices: Map<string, LeaseRecord>
+  readonly due: DueIndex<LeaseRecord>
+}
+
+const endOfLease = ({ expires_at }: LeaseRecord) => expires_at
+
+const drop = ({ token_hash, device_id }: LeaseRecord, { devices, due, tokens }: CachedLeases): void => {
+  tokens.delete(token_hash)
+  due.drop(token_hash)
+  // The device may already have a superseding lease.
+  if (devices.get(device_id)?.token_hash === token_hash) devices.delete(device_id)
 }
 
 /** Without a declaration in `needs`, a rule would count seats wrongly or leave leases live. */

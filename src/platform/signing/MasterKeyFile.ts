@@ -5,7 +5,7 @@
  */
 import { Effect, FileSystem, Option, Path, type PlatformError, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Base64 } from "effect/encoding"
+import * as Base64 from "effect/encoding/Base64"
 import { systemReason } from "../config/SystemErrors.ts"
 import { shownOnScreen } from "../telemetry/ShownOnScreen.ts"
 import * as SecretBox from "./SecretBox.ts"

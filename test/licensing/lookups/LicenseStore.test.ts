@@ -77,4 +77,26 @@ layer(Database.layer, { timeout: 60_000 })("the license store", (it) => {
       assert.deepStrictEqual<object>(seen, after)
     })
   )
+
+  it.effect(
+    "loads one record of a policy for all its licenses, and another one after each change of the policy or catalog",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [first, second] = [yield* makeLicense(), yield* makeLicense()]
+        yield* sql`UPDATE licenses SET product_id = ${first.product}, policy_id = ${first.policy} WHERE id = ${second.license}`
+        const store = Context.get(yield* Layer.build(LicenseStore.layer), LicenseStore)
+        const loaded = Effect.fnUntraced(function* () {
+          const policy = (yield* store.load(first.license))!.policy
+          assert.strictEqual((yield* store.load(second.license))!.policy, policy)
+          return policy
+        })
+        const before = yield* loaded()
+        yield* sql`UPDATE policies SET max_activations = 7, revision = revision + 1 WHERE id = ${first.policy}`
+        const changed = yield* loaded()
+        assert.deepStrictEqual(changed, { ...before, max_activations: 7, revision: before.revision + 1 })
+        yield* sql`UPDATE products SET catalog_revision = catalog_revision + 1 WHERE id = ${first.product}`
+        assert.notStrictEqual(yield* loaded(), changed)
+      })
+  )
 })

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { Context, Duration, Effect, Layer, Queue, Redacted, Schedule, Schema } from "effect"
-import { Reactivity } from "effect/reactivity"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { addressOf } from "../../config/DatabaseAddress.ts"
 import { type ConnectionOptions, type Hosts, isTransient, makeHosts, reasonOf } from "./Hosts.ts"

@@ -3,7 +3,7 @@
 import { dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, type PlatformError } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Hex } from "effect/encoding"
+import * as Hex from "effect/encoding/Hex"
 import { systemReason } from "../../config/SystemErrors.ts"
 import { DatabaseUnavailable, type ServerSession } from "../driver/Postgres.ts"
 import { type Account, checkFolderAccess, programs, run, serverAccount } from "./ServerProcess.ts"

@@ -1,6 +1,6 @@
 /** The records of a CSV file (RFC 4180). */
 import { Effect, Option, Stream } from "effect"
-import { Csv } from "effect/encoding"
+import * as Csv from "effect/encoding/Csv"
 import { bytesOf } from "../Files.ts"
 import { TransferRefused } from "../Lines.ts"
 
