@@ -17,7 +17,8 @@ import { mayPause } from "../../platform/postgres/driver/Transactions.ts"
 import { isErasureMark } from "../../platform/postgres/queries/ErasureMark.ts"
 import { makeDigest, sha256 } from "../../platform/signing/Digest.ts"
 import { MasterKey } from "../../platform/signing/MasterKey.ts"
-import { CurrentActor } from "../CurrentActor.ts"
+import { CurrentActor, CurrentProducts } from "../CurrentActor.ts"
+import { ProductReach } from "../Management.ts"
 import { bytesOf } from "../requests/Intake.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired, replayedHeader, retentionMillis } from "./Idempotency.ts"
 import { findResponse, insertResponses, sealedFor } from "./StoredResponses.ts"
@@ -52,7 +53,7 @@ const erasedMeanwhile = refuse(
 )
 const reused = refuse(
   "IDEMPOTENCY_KEY_REUSED",
-  "This Idempotency-Key was used with another body or If-Match: use a new key.",
+  "This Idempotency-Key was used with another body or If-Match, or for other products: use a new key.",
   "Idempotency-Key"
 )
 
@@ -73,7 +74,7 @@ export const layer = Layer.effect(
       const [lock] = yield* sql<{ readonly acquired: boolean; readonly mark: number | null }>`
         SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)},
           (SELECT changes FROM erasure_progress) AS mark`
-      const body_hash = yield* bodyHash
+      const body_hash = yield* requestHash(endpoint)
       // Read after the attempt to lock, and before its result counts: a concurrent repeat holds the lock while it replays.
       const [stored] = yield* findResponse(sql, scope, now)
       if (stored !== undefined) {
@@ -229,13 +230,18 @@ const verbOf = ({ path }: HttpApiEndpoint.Top): string => path.slice(path.lastIn
 
 const lockOf = (scope: Uint8Array): string => Buffer.from(scope).readBigInt64BE(0).toString()
 
-/** A repetition must have the same body and the same If-Match. */
-const bodyHash = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-  Effect.map(bytesOf(request), (body) => {
-    const digest = makeDigest()
-    digest.update(body)
-    const ifMatch = request.headers["if-match"]
-    if (ifMatch !== undefined) digest.update(`\nIf-Match: ${ifMatch}`)
-    return Buffer.from(digest.hex(), "hex")
-  })
-)
+/**
+ * A repetition must have the same body and the same If-Match, and the same products where they alone decide what the response is
+ * about. In all other operations the guard of the products has checked each record of the response.
+ */
+const requestHash = Effect.fnUntraced(function* ({ annotations }: HttpApiEndpoint.Top) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const digest = makeDigest()
+  digest.update(yield* bytesOf(request))
+  const ifMatch = request.headers["if-match"]
+  if (ifMatch !== undefined) digest.update(`\nIf-Match: ${ifMatch}`)
+  const products = yield* CurrentProducts
+  if (products !== undefined && Context.get(annotations, ProductReach) === "rows")
+    digest.update(`\nProducts: ${products.toSorted().join(" ")}`)
+  return Buffer.from(digest.hex(), "hex")
+})

@@ -263,30 +263,3 @@ layer(TestServer.layer, { timeout: "1 minute" })("Reports and exports", (it) => 
     })
   )
 })
-
-layer(TestServer.layer, { timeout: "1 minute" })("A stored response", (it) => {
-  it.effect("is not repeated to a token that does not reach its license", () =>
-    Effect.gen(function* () {
-      const { client, send } = yield* TestServer
-      const [a, b] = [yield* makeProduct, yield* makeProduct]
-      const { id } = yield* makeLicense(b)
-      const headers = { "idempotency-key": "renewal" }
-      const path = `/licenses/${id}/renew`
-      const body = { extend_by_days: 1 }
-      assertAnswered(yield* send({ method: "POST", path: `/api/v1${path}`, headers, body }), 200)
-      const { api_key, ask } = yield* tokenFor(a, b)
-      const repeated = yield* ask("POST", path, body, headers)
-      assert.deepStrictEqual([repeated.status, repeated.headers["idempotency-replayed"]], [200, "true"])
-      const issue = { product_id: b.id, policy_id: b.policy, expires_at: "2100-01-01T00:00:00Z" }
-      assertAnswered(yield* ask("POST", "/licenses", issue, { "idempotency-key": "issued" }), 201)
-      yield* client["api-keys"].update({ params: { id: api_key.id }, payload: { product_ids: [a.id] } })
-      assertRefused(yield* ask("POST", path, body, headers), 404, "NOT_FOUND", "id")
-      assertRefused(
-        yield* ask("POST", "/licenses", issue, { "idempotency-key": "issued" }),
-        404,
-        "NOT_FOUND",
-        "product_id"
-      )
-    })
-  )
-})

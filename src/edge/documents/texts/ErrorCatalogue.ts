@@ -199,7 +199,7 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "Correct the field in `detail`; `details` lists all wrong fields."
   ),
   IDEMPOTENCY_KEY_REUSED: entry(
-    "The Idempotency-Key was used with another body or If-Match.",
+    "The Idempotency-Key was used with another body or If-Match, or while the token was for other products.",
     "Use a new key for a new request, and the same body and If-Match for a repetition."
   ),
   LICENSE_NOT_RENEWABLE: entry(
