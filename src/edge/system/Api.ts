@@ -70,7 +70,7 @@ export class ProbesApi extends HttpApiGroup.make("probes")
     ),
     HttpApiEndpoint.get("metrics", "/metrics", {
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/plain; version=0.0.4; charset=utf-8" })),
-      error: failures("TOKEN_MISSING", "TOKEN_MALFORMED", "TOKEN_INVALID")
+      error: failures("TOKEN_MISSING", "TOKEN_MALFORMED", "TOKEN_INVALID", "RATE_LIMITED")
     }).annotateMerge(
       describe(
         "getMetrics",

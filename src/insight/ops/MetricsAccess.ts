@@ -1,6 +1,7 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { authorizationHeader } from "../../access/AuthorizationHeader.ts"
+import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import { sha256 } from "../../platform/signing/Digest.ts"
@@ -11,7 +12,7 @@ type Denied = Refusal<"TOKEN_MISSING" | "TOKEN_MALFORMED" | "TOKEN_INVALID">
 export class MetricsAccess extends Context.Service<
   MetricsAccess,
   {
-    metrics(request: HttpServerRequest.HttpServerRequest): Effect.Effect<string, Denied>
+    metrics(request: HttpServerRequest.HttpServerRequest): Effect.Effect<string, Denied | Refusal<"RATE_LIMITED">>
   }
 >()("licensing/insight/ops/MetricsAccess") {
   static readonly layer = Layer.effect(
@@ -19,12 +20,14 @@ export class MetricsAccess extends Context.Service<
     Effect.gen(function* () {
       const { metricsToken } = yield* Settings
       const { text } = yield* Exposition
+      const { failure } = yield* RateLimits
       if (metricsToken === undefined) return MetricsAccess.of({ metrics: () => text })
       const expected = hashOf(Redacted.value(metricsToken))
       return MetricsAccess.of({
         metrics: (request) => {
           const denied = denial(request, expected)
-          return denied === undefined ? text : Effect.fail(denied)
+          if (denied === undefined) return text
+          return Effect.andThen(denied.code === "TOKEN_MISSING" ? Effect.void : failure, Effect.fail(denied))
         }
       })
     })

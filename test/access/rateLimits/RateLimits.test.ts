@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { IpNetwork } from "effect/net"
 import * as Tokens from "../../../src/access/Tokens.ts"
 import * as LicenseKey from "../../../src/licensing/model/LicenseKey.ts"
@@ -145,7 +145,9 @@ layer(TestServer.layerWith({ ...withProxy, rateManagement: 3 }))("The management
 const unknownToken = Tokens.fromBytes(new Uint8Array(32).fill(3))
 const unknownKey = LicenseKey.fromBytes(new Uint8Array(28))
 
-layer(TestServer.layerWith({ ...withProxy, rateFailures: 3 }))("Failed credentials", (it) => {
+const guessing = { ...withProxy, rateFailures: 3, metricsToken: Redacted.make("the-token-for-metrics") }
+
+layer(TestServer.layerWith(guessing))("Failed credentials", (it) => {
   const attempt = (authorization: string | undefined, address: string, path = "/api/v1/products") =>
     Effect.flatMap(TestServer, ({ send }) =>
       send({
@@ -222,6 +224,18 @@ layer(TestServer.layerWith({ ...withProxy, rateFailures: 3 }))("Failed credentia
         Array(5).fill("TOKEN_SCOPE_DENIED")
       )
       assertRefused(yield* attempt("Bearer nonsense", address), 401, "TOKEN_MALFORMED")
+    })
+  )
+
+  it.effect("include wrong tokens for /metrics, and never block the right one", () =>
+    Effect.gen(function* () {
+      const scrape = (authorization?: string) => attempt(authorization, "203.0.113.7", "/metrics")
+      assert.deepStrictEqual(codes(yield* sendSeveral(4, scrape())), Array(4).fill("TOKEN_MISSING"))
+      const guesses = ["Bearer wrong", "Basic wrong", `Bearer ${unknownToken}`, "Bearer wrong"]
+      const answers = yield* Effect.forEach(guesses, scrape)
+      assert.deepStrictEqual(codes(answers), ["TOKEN_INVALID", "TOKEN_MALFORMED", "TOKEN_INVALID", "RATE_LIMITED"])
+      assertLimited(answers[3]!, "failures", 3)
+      assert.strictEqual((yield* scrape(`Bearer ${Redacted.value(guessing.metricsToken)}`)).status, 200)
     })
   )
 
