@@ -17,7 +17,7 @@ export interface KeySet {
 interface IssuerKeys {
   /** The cached keys, fetched if they are stale. */
   readonly current: Effect.Effect<KeySet, IssuerUnreachable>
-  /** Fetches newer keys than these, if enough time has passed; otherwise the same keys. For a token with an unknown key id. */
+  /** Fetches newer keys than these, if enough time has passed; otherwise the same keys. For a token that none of these has signed. */
   newerThan(keys: KeySet): Effect.Effect<KeySet, IssuerUnreachable>
 }
 

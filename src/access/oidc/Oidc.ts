@@ -37,10 +37,10 @@ export class Oidc extends Context.Service<
         function* (token: string) {
           if (!shape.test(token) || mayHaveNameWithBackslash(token)) return yield* malformed
           const current = yield* keys.current
-          const payload = yield* Effect.catchIf(
-            check(token, current),
-            (error) => error instanceof errors.JWKSNoMatchingKey,
-            () => Effect.flatMap(keys.newerThan(current), (newer) => check(token, newer))
+          const payload = yield* Effect.catchIf(check(token, current), isOfUnknownKey, (error) =>
+            Effect.flatMap(keys.newerThan(current), (newer) =>
+              newer === current ? Effect.fail(error) : check(token, newer)
+            )
           )
           return yield* principalOf(payload, { scopes: oidcScopeClaim, products: oidcProductsClaim })
         },
@@ -101,6 +101,10 @@ const verifier = (issuer: string, audience: string) =>
     )
     return isAccessToken(protectedHeader.typ, payload) ? payload : yield* invalid
   })
+
+/** Whether a newer key may have signed the token. One without a key id fails with the signature. */
+const isOfUnknownKey = (error: unknown) =>
+  error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed
 
 type Verified = Effect.Effect<JWTVerifyResult, errors.JOSEError>
 

@@ -54,7 +54,7 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("are tried in turn for a token that names none of them", () =>
+  it.effect("are tried in turn for a token that names none of them, and fetched again if none has signed it", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const oidc = yield* makeOidc()
@@ -68,6 +68,13 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       assert.deepStrictEqual([yield* judged(older), yield* judged(newer)], [defaultIdentity, defaultIdentity])
       assert.strictEqual(yield* judged(other), "TOKEN_INVALID")
       for (const key of [older, newer]) assert.strictEqual(yield* judged(key, { exp: 1 }), "TOKEN_EXPIRED")
+      yield* issuer.publish(other!)
+      assert.strictEqual(yield* judged(other), "TOKEN_INVALID")
+      const before = yield* issuer.fetches
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* judged(other), defaultIdentity)
+      for (let forged = 0; forged < 3; forged++) assert.strictEqual(yield* judged(newer), "TOKEN_INVALID")
+      assert.strictEqual((yield* issuer.fetches) - before, 1)
     })
   )
 
