@@ -16,14 +16,13 @@ export const makeDryRuns = () => {
     if (id !== changesMany || !Predicate.isObject(body)) return call
     const { dry_run, ...request } = body as { readonly dry_run?: unknown }
     const requested = canonicalize(request as never)
-    if (dry_run === true) {
-      return Effect.tap(call, ({ isError }) =>
-        Effect.sync(() => {
-          if (!isError) tried = requested
-        })
-      )
-    }
-    return tried === requested ? call : Effect.succeed(untried)
+    if (dry_run !== true && tried !== requested) return Effect.succeed(untried)
+    // A dry run admits one job: a second one would change the licenses again, which nobody has seen.
+    return Effect.tap(call, ({ isError }) =>
+      Effect.sync(() => {
+        if (!isError) tried = dry_run === true ? requested : undefined
+      })
+    )
   }
 }
 

@@ -79,6 +79,7 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         assert.isTrue((yield* data("createBulkJob", { body: { ...many, dry_run: true } })).dry_run)
         assert.isTrue((yield* call(client, "createBulkJob", { body: { ...many, action: "revoke" } })).isError)
         assert.isFalse((yield* data("createBulkJob", { body: many })).dry_run)
+        assert.match((yield* call(client, "createBulkJob", { body: many })).text, /dry_run: true first/)
 
         const refused = yield* call(client, "getLicense", { id: "lic_../../products" })
         assert.isTrue(refused.isError)
