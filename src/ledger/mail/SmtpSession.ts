@@ -82,9 +82,10 @@ export const openSession = ({ from, server }: Sender, done: Done): SmtpSession =
         const envelope = message.getEnvelope()
         connection.send({ from: envelope.from, to: envelope.to, size: bytes.length }, bytes, (error) => {
           if (!error) return settle()
-          // Only a reply leaves the connection in a known state, from which it is reset.
+          // Only a reply leaves the connection in a known state, from which it is reset. It also counts if the server then closes it.
           if (error.responseCode === undefined || error.responseCode === 421) return fail(error)
-          connection.reset((failed) => settle(failureOf(error, !failed)))
+          onEnd = (failed) => sent(failureOf(error, failed === undefined))
+          connection.reset((failed) => (failed ? fail(failed) : settle()))
         })
       })
     },

@@ -127,6 +127,22 @@ describe("A mail", () => {
     }).pipe(Effect.provide(layers))
   )
 
+  it.effect("is given up when the server refuses it for good, also if it then closes the connection", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage, address) => (stage === "data" && address === "a@example.com" ? "554 and close" : undefined))
+      yield* queue(linkTo("a@example.com"), linkTo("b@example.com"))
+      yield* pass
+      assert.deepStrictEqual(
+        server.accepted.map(({ to }) => to),
+        ["b@example.com"]
+      )
+      assert.deepStrictEqual(yield* rows, [])
+      assert.deepStrictEqual(yield* counts, { sent: 1, failed: 1, given_up: 1, last_failure: "status_554" })
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("is sent after the server closed the connection in the middle", () =>
     Effect.gen(function* () {
       const server = yield* makeMailServer()

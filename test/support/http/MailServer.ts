@@ -18,8 +18,8 @@ export interface ReceivedMail {
 
 type Stage = "connect" | "sender" | "recipient" | "data"
 
-/** A status, no answer at all, or the end of the connection. */
-type Reply = number | "hang" | "close"
+/** A status, no answer at all, the end of the connection, or a status and then that. */
+type Reply = number | "hang" | "close" | "554 and close"
 
 export interface MailServer {
   readonly port: number
@@ -41,10 +41,12 @@ export const makeMailServer = Effect.fnUntraced(function* (options: SMTPServerOp
   const answer = (stage: Stage, address: string, sessionId: string, done: (error?: Error) => void) => {
     const reply = choose(stage, address)
     if (reply === "hang") return
-    if (reply === "close") {
-      for (const connection of server.connections as Set<{ id: string; close(): void; _socket: { destroy(): void } }>)
-        if (connection.id === sessionId) connection._socket.destroy()
-    } else done(reply === undefined ? undefined : Object.assign(new Error(`no ${address}`), { responseCode: reply }))
+    const status = reply === "554 and close" ? 554 : reply
+    if (status !== "close")
+      done(status === undefined ? undefined : Object.assign(new Error(`no ${address}`), { responseCode: status }))
+    if (typeof reply !== "string") return
+    for (const connection of server.connections as Set<{ id: string; _socket: { destroySoon(): void } }>)
+      if (connection.id === sessionId) connection._socket.destroySoon()
   }
   const server: SMTPServer = new SMTPServer({
     authOptional: true,
