@@ -17,7 +17,7 @@ import * as RehearsalClock from "./platform/telemetry/RehearsalClock.ts"
 import * as Telemetry from "./platform/telemetry/Telemetry.ts"
 import * as Server from "./Server.ts"
 import { commands } from "./tools/cli/Commands.ts"
-import { exitCodeOf, helpPresenter } from "./tools/cli/Output.ts"
+import { exitCodeOf, helpPresenter, untilSignal } from "./tools/cli/Output.ts"
 import * as Workers from "./Workers.ts"
 
 // A stop that takes longer is aborted: the sender of the signal usually kills the process soon after. Beside the requests in
@@ -53,14 +53,14 @@ const service = Layer.unwrap(
   })
 ).pipe(Layer.provide(Settings.layer))
 
-const serve = Command.make("serve", {}, () => Layer.launch(service)).pipe(
+const serve = Command.make("serve", {}, () => untilSignal(Layer.launch(service))).pipe(
   Command.withDescription("Serve the API until SIGINT or SIGTERM. Settings come from the environment."),
   Command.withExamples([
     { command: "LICENSING_PORT=8081 licensing serve", description: "docs/SETTINGS.md lists all settings" }
   ])
 )
 
-const licensing = Command.make("licensing", {}, () => Layer.launch(service)).pipe(
+const licensing = Command.make("licensing", {}, () => untilSignal(Layer.launch(service))).pipe(
   Command.withDescription("Self-hosted software licensing. Without a command it runs `serve`."),
   Command.withSubcommands([serve, ...commands])
 )

@@ -6,7 +6,7 @@ import { Flag } from "effect/cli"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { NetAddress } from "effect/net"
 import { verifyWebhook } from "../../ledger/webhooks/VerifyWebhook.ts"
-import { flag } from "./Output.ts"
+import { flag, untilSignal } from "./Output.ts"
 
 export const listenFlags = {
   port: Flag.Int("port").pipe(
@@ -40,7 +40,7 @@ export const listen = Effect.fnUntraced(function* ({ json, port, secret }: Flags
     `Listening on ${url} for deliveries; the service must run with LICENSING_WEBHOOK_ALLOW_LOCAL=true.`
   )
   if (Option.isNone(secret)) yield* Console.error("No --secret: nothing is verified.")
-  return yield* Effect.never
+  return yield* untilSignal(Effect.never)
 }, Effect.scoped)
 
 const server = (port: number) =>

@@ -3,7 +3,7 @@ import { Config, Console, Effect, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import { version } from "../../contract/Version.ts"
 import { logging } from "./Operator.ts"
-import { CommandEnded, flag } from "./Output.ts"
+import { CommandEnded, flag, untilSignal } from "./Output.ts"
 
 const groupNames = (text: string) => text.split(",").map((name) => name.trim())
 
@@ -51,5 +51,5 @@ export const mcp = Effect.fnUntraced(function* ({ groups, json, readOnly, url }:
         2
       )
     )
-  return yield* serveMcp(service, tools, version)
+  return yield* untilSignal(serveMcp(service, tools, version))
 }, Effect.provide(logging))

@@ -40,9 +40,19 @@ export class CommandEnded extends Data.TaggedError("CommandEnded")<{
   readonly message: string
 }> {}
 
-/** 0: success, or a signal, which is the normal end of the service. 2: wrong arguments. 1: other failures. */
+let signalCode = 130
+
+/** For what runs until a signal, which is then its normal end. Every other command has not done what it was called for. */
+export const untilSignal = <A, E, R>(running: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    signalCode = 0
+    return running
+  })
+
+/** 0: success. 2: wrong arguments. 130: a signal. 1: other failures. */
 export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
-  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
+  if (Exit.isSuccess(exit)) return 0
+  if (Cause.hasInterruptsOnly(exit.cause)) return signalCode
   const error = Cause.squash(exit.cause)
   if (error instanceof CommandEnded) return error.exitCode
   return CliError.isCliError(error) ? 2 : 1

@@ -105,7 +105,7 @@ export const writeLines = Effect.fnUntraced(function* <A, E, R>(
     yield* Effect.mapError(file.sync, cannotWrite)
     return result
   }).pipe(Effect.scoped)
-  const result = yield* Effect.tapError(written, () => Effect.ignore(files.remove(partial, { force: true })))
+  const result = yield* Effect.onError(written, () => Effect.ignore(files.remove(partial, { force: true })))
   yield* Effect.mapError(files.rename(partial, path), cannotWrite)
   return result
 })
