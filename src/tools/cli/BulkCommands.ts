@@ -62,15 +62,17 @@ export const createBulkJob = Effect.fnUntraced(function* (flags: CreateFlags) {
 const requestOf = Effect.fnUntraced(function* ({ action, all, dryRun, filter, license, ...flags }: CreateFlags) {
   const unnamed = filter.find((text) => !text.includes("="))
   if (unnamed !== undefined) return yield* wrong(`--filter ${unnamed} has no value: give name=value.`)
+  const filters = Object.fromEntries(filter.map(splitAtEqual))
+  if (Object.keys(filters).length < filter.length) return yield* wrong("--filter takes each name once.")
+  if (all && filter.length > 0) return yield* wrong("--all is every license: give it without --filter.")
   const parameters = yield* Option.match(flags.parameters, {
     onNone: () => Effect.undefined,
     onSome: (text) => Effect.mapError(parseJson(text), () => wrong("--parameters is no JSON."))
   })
-  const isFiltered = all || filter.length > 0
   const request = {
     action,
     dry_run: dryRun,
-    ...(isFiltered && { filter: Object.fromEntries(filter.map(splitAtEqual)) }),
+    ...((all || filter.length > 0) && { filter: filters }),
     ...(all && { confirm_all: true }),
     ...(license.length > 0 && { license_ids: license }),
     ...(parameters !== undefined && { parameters }),

@@ -56,6 +56,8 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
           [["create", "suspend"], /exactly one of filter and license_ids/],
           [["create", "suspend", "--filter", "status"], /--filter status has no value/],
           [["create", "suspend", "--filter", "colour=red"], /colour/],
+          [["create", "suspend", "--filter", "status=active", "--filter", "status=expired"], /each name once/],
+          [["create", "suspend", "--all", "--filter", "status=active"], /without --filter/],
           [["create", "suspend", "--all", "--parameters", "{"], /no JSON/],
           [["create", "suspend", "--all", "--parameters", '{"policy_id": "pol_1"}'], /no parameters of suspend/],
           [["create", "renew", "--all"], /exactly one of expires_at and extend_by_days/],
