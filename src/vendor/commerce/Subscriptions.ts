@@ -87,7 +87,8 @@ export class Subscriptions extends Context.Service<
           updated_at: now
         }
         const fault = faultOf(subscription)
-        if (fault !== undefined) return yield* fault
+        // An unknown product in the path is reported before faults in the body.
+        if (fault !== undefined) return yield* Effect.andThen(products.get(productId), fault)
         const row = { ...rowOf(subscription), id, product_id: productId, created_at: instant(now) }
         yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(refusingWrites("subscription", subscription))
         const { external_system, external_id, status } = subscription

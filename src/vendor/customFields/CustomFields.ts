@@ -112,7 +112,8 @@ export class CustomFields extends Context.Service<
           updated_at: now
         }
         const fault = optionsFault(field)
-        if (fault !== undefined) return yield* fault
+        // An unknown product in the path is reported before faults in the body.
+        if (fault !== undefined) return yield* Effect.andThen(products.get(productId), fault)
         const { resource_type, code, value_type } = field
         yield* sql`
           INSERT INTO custom_field_definitions (id, product_id, resource_type, code, name, value_type, is_required,

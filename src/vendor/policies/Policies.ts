@@ -104,8 +104,8 @@ export class Policies extends Context.Service<
           created_at: now,
           updated_at: now
         }
-        yield* refuseUselessTerm(policy)
-        yield* refuseUnfitTrial(policy)
+        // An unknown product in the path is reported before faults in the body.
+        yield* Effect.tapError(refuseUnfit(policy), () => products.get(productId))
         yield* sql`INSERT INTO policies ${sql.insert({ ...rowOf(policy), id, product_id: productId, created_at: instant(now) })}`.pipe(
           constraints({
             policies_code_key: () => duplicateCode(policy.code),
@@ -139,8 +139,7 @@ export class Policies extends Context.Service<
         const policy: Policy = { ...patched<Policy>(before, input), updated_at: now }
         return yield* edit(before, policy, function* (changes) {
           if ("license_type" in changes) yield* refuseWhileUsed(id)
-          yield* refuseUselessTerm(policy)
-          yield* refuseUnfitTrial(policy)
+          yield* refuseUnfit(policy)
           const payloadChanges = payloadFields.some((field) => field in changes) ? 1 : 0
           yield* sql`
             UPDATE policies SET ${sql.update(rowOf(policy))},
@@ -168,6 +167,8 @@ export class Policies extends Context.Service<
     })
   )
 }
+
+const refuseUnfit = (policy: Policy) => Effect.andThen(refuseUselessTerm(policy), refuseUnfitTrial(policy))
 
 /** A term would end a perpetual license, and only such a license has maintenance. */
 const refuseUselessTerm = ({ duration_days, license_type, maintenance_days }: Policy) => {

@@ -71,6 +71,7 @@ layer(Subject)("Subscriptions", (it) => {
       const { id, product_id } = yield* makeSubscription()
       const attempts = [
         [subscriptions.create("none", inputOf("x")), "id"],
+        [subscriptions.create("none", { ...inputOf("x"), current_period_end: 0 }), "id"],
         [subscriptions.list("none", {}), "id"],
         [subscriptions.get("none"), "id"],
         [subscriptions.update("none", {}), "id"],

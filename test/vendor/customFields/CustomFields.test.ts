@@ -89,7 +89,8 @@ layer(Subject)("CustomFields", (it) => {
           assert.deepStrictEqual(yield* refusalOf<never>(attempt), ["NOT_FOUND", detail])
         }
       }
-      assert.deepStrictEqual(yield* refusalOf(fields.create("none", text)), ["NOT_FOUND", "id"])
+      for (const input of [text, { ...text, enum_options: ["without the type"] }])
+        assert.deepStrictEqual(yield* refusalOf(fields.create("none", input)), ["NOT_FOUND", "id"])
       assert.deepStrictEqual(yield* refusalOf(fields.list("none", {})), ["NOT_FOUND", "id"])
     })
   )

@@ -117,7 +117,8 @@ layer(Subject)("Policies", (it) => {
       const policies = yield* Policies
       const taken = yield* makePolicy()
       const again = { name: "Again", code: taken.code, license_type: "perpetual" } as const
-      assert.deepStrictEqual(yield* refusalOf(policies.create("prod_none", again)), ["NOT_FOUND", "id"])
+      for (const input of [again, { ...again, duration_days: 30 }, { ...again, public_trial: true }])
+        assert.deepStrictEqual(yield* refusalOf(policies.create("prod_none", input)), ["NOT_FOUND", "id"])
       assert.deepStrictEqual(yield* refusalOf(policies.list("prod_none", {})), ["NOT_FOUND", "id"])
       assert.deepStrictEqual(yield* refusalOf(policies.create(taken.product_id, again)), ["DUPLICATE_CODE", "code"])
       const inOtherProduct = yield* policies.create((yield* makeProduct).id, again)
