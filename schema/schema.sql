@@ -818,6 +818,14 @@ BEGIN
   END IF;
 END $function$;
 
+CREATE FUNCTION ends_partitions()
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  SELECT current_setting('licensing.ends_partitions', true) IS NOT DISTINCT FROM 'on'
+$function$;
+
 CREATE FUNCTION event_numbered(number bigint)
  RETURNS SETOF events
  LANGUAGE sql

@@ -36,7 +36,7 @@ const resources: ReadonlyArray<Group> = [
   },
   {
     title: "Partitions of events and usage ledger",
-    objects: ["sequence_partitions", "make_partition", "event_numbered"]
+    objects: ["sequence_partitions", "make_partition", "ends_partitions", "event_numbered"]
   },
   {
     title: "Event ids of consumptions",

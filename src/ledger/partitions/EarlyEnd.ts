@@ -3,7 +3,7 @@
  * events than before, it and its rows could last for years.
  */
 import { Effect } from "effect"
-import { dropPlan, endAt, findPartition, type Limits, type Parent, plannedEnd, validate } from "./PartitionEnd.ts"
+import { dropPlan, endAhead, endAt, findPartition, type Limits, type Parent } from "./PartitionEnd.ts"
 import type { PartitionSession } from "./PartitionSession.ts"
 
 /** A partition stays unless its rest is longer than this number of new ones. */
@@ -34,10 +34,6 @@ export const endEarly = Effect.fnUntraced(function* (
     `SELECT name FROM sequence_partitions WHERE parent = '${parent.name}' AND first_sequence >= ${present.end}`
   )
   const names = following.map(([name]) => String(name))
-  if (rows <= scanMax && present.planned === undefined) {
-    return yield* endAt(session, parent, present, present.last + 1 + length, names)
-  }
-  const end = yield* plannedEnd(session, present, length)
-  if (end === undefined || !(yield* validate(session, parent, present, end, length))) return
-  yield* endAt(session, parent, present, end, names)
+  if (rows <= scanMax) return yield* endAt(session, parent, present, present.last + 1 + length, names)
+  yield* endAhead(session, parent, present, length, names)
 })

@@ -5,7 +5,7 @@
  * end.
  */
 import { Effect } from "effect"
-import { endAt, findPartition, type Limits, type Parent, plannedEnd, validate } from "./PartitionEnd.ts"
+import { endAhead, endAt, findPartition, type Limits, type Parent } from "./PartitionEnd.ts"
 import type { PartitionSession } from "./PartitionSession.ts"
 
 /** Gives the open partition an end if the numbers are within half a partition of it. */
@@ -19,8 +19,5 @@ export const extend = Effect.fnUntraced(function* (
   if (open.first - open.last > size / 2) return
   const rows = open.last - open.first + 1
   if (rows <= scanMax) return yield* endAt(session, parent, open, Math.max(open.first, open.last + 1) + size)
-  const margin = Math.max(size, Math.ceil(rows / 8), marginMin)
-  const end = yield* plannedEnd(session, open, margin)
-  if (end === undefined || !(yield* validate(session, parent, open, end, margin))) return
-  yield* endAt(session, parent, open, end)
+  yield* endAhead(session, parent, open, Math.max(size, Math.ceil(rows / 8), marginMin))
 })

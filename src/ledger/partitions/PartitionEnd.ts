@@ -1,11 +1,10 @@
 /**
  * Gives a partition an end, and attaches the next one after it. Existing rows stay in place: a constraint, validated
- * while others read and write, proves that they are within the bounds.
+ * while others read and write, proves that they are within the bounds. It holds only in sessions that end partitions, so
+ * that it refuses no writer while a backup keeps everybody from removing it.
  */
-import { Effect, Fiber } from "effect"
-import { openSession, Postgres } from "../../platform/postgres/driver/Postgres.ts"
-import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
-import { unlessContended } from "../../platform/postgres/queries/Sql.ts"
+import { Effect } from "effect"
+import { unlessContended, violates } from "../../platform/postgres/queries/Sql.ts"
 import { patiently } from "../../platform/workers/PassHeartbeat.ts"
 import { inShortLocks, type PartitionSession } from "./PartitionSession.ts"
 
@@ -24,7 +23,7 @@ export const parents: ReadonlyArray<Parent> = [
 export const openLimits = {
   /** Rows that are read while all writers wait: some ten milliseconds. */
   scanMax: 200_000,
-  /** The minimum distance to the end of a partition that is being validated, so that its constraint stops no writer. */
+  /** How far the end of a partition with more rows is ahead, so that they are validated before the numbers reach it. */
   marginMin: 262_144
 }
 
@@ -50,75 +49,70 @@ export const findPartition = (session: PartitionSession, { last, name }: Parent,
     }
   )
 
-/** The interval of reading the last number during a validation. */
-const watchMillis = 500
-
-/** Whether the constraint of an end must be removed before it stops a writer. */
-const isNear = (end: number, last: number, margin: number) => end - last <= margin / 4
-
-/**
- * Validates the constraint by reading all rows. Waits for a VACUUM of the partition, and blocks no other statement. If
- * the numbers come near the end, it is canceled, the constraint is removed, and it returns false.
- */
-export const validate = Effect.fnUntraced(function* (
+/** Ends a partition that has too many rows to be read under the lock, some numbers ahead. The next pass continues. */
+export const endAhead = Effect.fnUntraced(function* (
   session: PartitionSession,
-  { last }: Parent,
-  { name }: Partition,
-  end: number,
+  parent: Parent,
+  partition: Partition,
+  margin: number,
+  following: ReadonlyArray<string> = []
+) {
+  const end = yield* plannedEnd(session, partition, margin)
+  if (end === undefined || !(yield* validate(session, partition))) return
+  yield* endAt(session, parent, partition, end, following)
+})
+
+/** The planned end, for which it adds a constraint if needed; undefined if others have locked the table. */
+const plannedEnd = Effect.fnUntraced(function* (
+  session: PartitionSession,
+  { first, last, name, planned }: Partition,
   margin: number
 ) {
-  const { values } = session
-  const watcher = yield* openSession((yield* Postgres).url)
-  const [[pid]] = (yield* values("SELECT pg_backend_pid()")) as [[number]]
-  const watch = Effect.gen(function* () {
-    while (true) {
-      const [[number]] = (yield* watcher.values(`SELECT ${last} FROM event_sequence`)) as [[number]]
-      if (isNear(end, number, margin)) yield* watcher.values(`SELECT pg_cancel_backend(${pid})`)
-      yield* pauseFor(watchMillis)
-    }
+  if (planned !== undefined && planned - last > margin / 4) return planned
+  const end = last + margin
+  const from = first === 1 ? "" : `sequence >= ${first} AND `
+  const plan = Effect.gen(function* () {
+    yield* dropConstraint(session, name)
+    yield* session.values(
+      `ALTER TABLE ${name} ADD CONSTRAINT ${name}_end CHECK (${from}sequence < ${end} OR NOT ends_partitions()) NOT VALID`
+    )
+    yield* setPlan(session, name, end)
   })
-  const watching = yield* Effect.forkChild(watch)
-  const isValid = yield* unlessContended(
+  return (yield* inShortLocks(session, name, plan)) ? end : undefined
+})
+
+/**
+ * Validates the constraint by reading all rows. Waits for a VACUUM of the partition, and blocks no other statement.
+ * Returns false if the numbers have reached the end meanwhile.
+ */
+const validate = ({ values }: PartitionSession, { name }: Partition) =>
+  unlessContended(
     values,
     Effect.andThen(
       values("SELECT set_config('lock_timeout', '0', true)"),
       patiently(values(`ALTER TABLE ${name} VALIDATE CONSTRAINT ${name}_end`))
     )
+  ).pipe(
+    Effect.catchIf(
+      (error) => violates(error, `${name}_end`),
+      () => Effect.succeed(false)
+    )
   )
-  yield* Fiber.interrupt(watching)
-  if (!isValid) yield* dropPlan(session, name)
-  return isValid
-}, Effect.scoped)
 
 const setPlan = ({ values }: PartitionSession, name: string, end: number | null) =>
   values(`UPDATE sequence_partitions SET planned_end = ${end} WHERE name = '${name}'`)
 
-/** Removes the constraint of a planned end. Returns false if others have locked the table. */
-export const dropPlan = (session: PartitionSession, name: string) => {
-  const drop = session.values(`ALTER TABLE ${name} DROP CONSTRAINT IF EXISTS ${name}_end`)
-  return inShortLocks(session, name, Effect.andThen(drop, setPlan(session, name, null)))
-}
+const dropConstraint = ({ values }: PartitionSession, name: string) =>
+  values(`ALTER TABLE ${name} DROP CONSTRAINT IF EXISTS ${name}_end`)
 
-/** The planned end, for which it adds a constraint if needed; undefined if others have locked the table. */
-export const plannedEnd = Effect.fnUntraced(function* (
-  session: PartitionSession,
-  { first, last, name, planned }: Partition,
-  margin: number
-) {
-  if (planned !== undefined) {
-    if (!isNear(planned, last, margin)) return planned
-    // A node planned this end long ago and stopped before it was used.
-    if (!(yield* dropPlan(session, name))) return undefined
-  }
-  const end = last + margin
-  const from = first === 1 ? "" : `sequence >= ${first} AND `
-  const add = session.values(
-    `ALTER TABLE ${name} ADD CONSTRAINT ${name}_end CHECK (${from}sequence < ${end}) NOT VALID`
-  )
-  return (yield* inShortLocks(session, name, Effect.andThen(add, setPlan(session, name, end)))) ? end : undefined
-})
+/** Removes the constraint of a planned end, unless others have locked the table. */
+export const dropPlan = (session: PartitionSession, name: string) =>
+  inShortLocks(session, name, Effect.andThen(dropConstraint(session, name), setPlan(session, name, null)))
 
-/** Ends a partition and attaches the next, open one. Drops the `following` partitions, which have no rows. */
+/**
+ * Ends a partition and attaches the next, open one. Drops the `following` partitions, which have no rows. Rows that were
+ * inserted after a validation are below the end, because the numbers are.
+ */
 export const endAt = Effect.fnUntraced(function* (
   session: PartitionSession,
   parent: Parent,
@@ -131,6 +125,7 @@ export const endAt = Effect.fnUntraced(function* (
   const statements = [
     `SELECT make_partition('${parent.name}', '${next}')`,
     `LOCK TABLE ONLY ${parent.name} IN ACCESS EXCLUSIVE MODE`,
+    `SELECT demand(${parent.last} < ${end}, '40001', 'the numbers have reached the end') FROM event_sequence`,
     ...following.flatMap((each) => [
       `ALTER TABLE ${parent.name} DETACH PARTITION ${each}`,
       `SELECT demand(NOT EXISTS (SELECT FROM ${each}), '40001', 'a partition has got rows')`,

@@ -30,7 +30,8 @@ export const withPartitionSession = Effect.fnUntraced(function* <A, E, R>(
       const session = yield* openSession(url)
       const [row] = yield* session.values(
         `SELECT pg_try_advisory_lock(hashtextextended('licensing/partitions', 0)), set_config('lock_timeout', $1, false),
-          set_config('idle_in_transaction_session_timeout', $2, false), set_config('idle_session_timeout', $3, false)`,
+          set_config('idle_in_transaction_session_timeout', $2, false), set_config('idle_session_timeout', $3, false),
+          set_config('licensing.ends_partitions', 'on', false)`,
         [String(lockTimeoutMillis), String(yield* HoldLimit), String(idleMillisMax)]
       )
       return row?.[0] === true ? Option.some(yield* use(session)) : Option.none<A>()

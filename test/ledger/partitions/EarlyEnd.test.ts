@@ -1,6 +1,6 @@
 /** A retention that is switched on later ends the present partition early, so that its rows go when their time has come. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Context, Effect, Exit, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { EventTimeIndex } from "../../../src/insight/activities/EventTimeIndex.ts"
@@ -10,7 +10,7 @@ import { UsageRollup } from "../../../src/insight/reports/usage/UsageRollup.ts"
 import { Events } from "../../../src/ledger/events/Events.ts"
 import { Partitions } from "../../../src/ledger/partitions/Partitions.ts"
 import { Settings } from "../../../src/platform/config/Config.ts"
-import { Database, holdLock, untilBlocked, untilBlockedOn } from "../../support/database/Database.ts"
+import { Database, holdLock, untilBlockedOn } from "../../support/database/Database.ts"
 import { appendEvents, appendUses, partitionsOf } from "../../support/database/Partitions.ts"
 import { makeLicense } from "../../support/database/StoredLicenses.ts"
 import { day, noon } from "../../support/rules/Licenses.ts"
@@ -159,26 +159,69 @@ describe("A retention that is switched on later", () => {
     }).pipe(onDatabase)
   )
 
-  it.live("drops a planned end if the numbers come near it during the validation", () =>
+  it.live("refuses no row beyond a planned end while a backup keeps the worker from moving it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const license = yield* makeHistory(validated)
-      yield* sql.unsafe(
-        "ALTER TABLE usage_ledger_from_1 ADD CONSTRAINT usage_ledger_from_1_end CHECK (sequence < 6750) NOT VALID"
-      )
-      yield* sql`UPDATE sequence_partitions SET planned_end = 6750 WHERE name = 'usage_ledger_from_1'`
+      const reader = yield* holdLock((sql) => sql`LOCK TABLE ONLY usage_ledger IN ACCESS SHARE MODE`)
+      yield* passWith(validated, retention)
+      const planned = sql`SELECT planned_end FROM sequence_partitions WHERE name = 'usage_ledger_from_1'`
+      assert.deepStrictEqual(yield* planned, [{ planned_end: 6_800 }])
+      const backup = yield* holdLock((sql) => sql`LOCK TABLE usage_ledger IN ACCESS SHARE MODE`)
+      yield* reader.release
+      yield* appendUses(license, 700, noon)
+      yield* passWith(validated, retention)
+      const appended = yield* Effect.exit(appendUses(license, 700, noon))
+      yield* backup.release
+      assert.deepStrictEqual(appended, Exit.void)
+      assert.deepStrictEqual(yield* partitionsOf("usage_ledger"), [attached(1, 100_001), attached(100_001, null)])
+      yield* passWith(validated, retention)
+      const end = 7_400 + 800
+      assert.deepStrictEqual(yield* partitionsOf("usage_ledger"), [attached(1, end), attached(end, null)])
+      yield* assertGapless
+    }).pipe(onDatabase)
+  )
+
+  for (const { limits, what } of [
+    { what: "that are read at once", limits: scanned },
+    { what: "that are validated", limits: validated }
+  ])
+    it.live(`moves the end of rows ${what} if the numbers reach it while the worker waits for its lock`, () =>
+      Effect.gen(function* () {
+        const license = yield* makeHistory(limits)
+        const reader = yield* holdLock((sql) => sql`LOCK TABLE ONLY usage_ledger IN ACCESS SHARE MODE`)
+        const passing = yield* Effect.forkChild(passWith(limits, retention))
+        yield* untilBlockedOn("query LIKE 'LOCK TABLE ONLY usage_ledger %'")
+        yield* appendUses(license, 1_000, noon)
+        yield* reader.release
+        yield* Fiber.join(passing)
+        assert.deepStrictEqual(yield* partitionsOf("usage_ledger"), [attached(1, 100_001), attached(100_001, null)])
+        yield* passWith(limits, retention)
+        const [present] = yield* partitionsOf("usage_ledger")
+        assert.isAbove(present!.end!, 7_000)
+        assert.isBelow(present!.end!, 8_000)
+        yield* assertGapless
+      }).pipe(onDatabase)
+    )
+
+  it.live("plans another end if the numbers reach it while the validation waits", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const license = yield* makeHistory(validated)
+      const reader = yield* holdLock((sql) => sql`LOCK TABLE ONLY usage_ledger IN ACCESS SHARE MODE`)
+      yield* passWith(validated, retention)
+      yield* reader.release
       const vacuum = yield* holdLock((sql) => sql`LOCK TABLE usage_ledger_from_1 IN SHARE UPDATE EXCLUSIVE MODE`)
       const passing = yield* Effect.forkChild(passWith(validated, retention))
-      yield* untilBlocked
-      yield* appendUses(license, 700, noon)
-      yield* untilBlockedOn("query LIKE 'LOCK TABLE usage_ledger_from_1 %'")
+      yield* untilBlockedOn("query LIKE '%VALIDATE CONSTRAINT usage_ledger_from_1_end'")
+      yield* appendUses(license, 1_000, noon)
       yield* vacuum.release
       yield* Fiber.join(passing)
-      yield* appendUses(license, 100, noon)
+      assert.deepStrictEqual(yield* partitionsOf("usage_ledger"), [attached(1, 100_001), attached(100_001, null)])
       yield* passWith(validated, retention)
       const [present] = yield* partitionsOf("usage_ledger")
-      assert.isAbove(present!.end!, 6_800)
-      assert.isBelow(present!.end!, 8_000)
+      assert.deepStrictEqual(present, attached(1, 7_000 + 800))
+      assert.deepStrictEqual(yield* sql`SELECT conname FROM pg_constraint WHERE conname LIKE '%\\_end'`, [])
       yield* assertGapless
     }).pipe(onDatabase)
   )
