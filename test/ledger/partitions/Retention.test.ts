@@ -2,7 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
+import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import { EventTimeIndex } from "../../../src/insight/activities/EventTimeIndex.ts"
+import { decompress } from "../../../src/insight/reports/exports/Compression.ts"
+import { ledgerStart, makeLedgerPieces } from "../../../src/insight/reports/exports/LedgerPieces.ts"
 import { ReportsDatabase } from "../../../src/insight/reports/model/ReportsDatabase.ts"
 import { usageLedger } from "../../../src/insight/reports/usage/UsageLedger.ts"
 import { UsageRollup } from "../../../src/insight/reports/usage/UsageRollup.ts"
@@ -169,6 +172,17 @@ describe("partitions past their retention", () => {
       assert.strictEqual(totals.consumptions, 4_000)
       assert.isDefined(period.removed_until)
       assert.isUndefined((yield* summaryOf(period.removed_until! + 1, {})).period.removed_until)
+
+      const request = { report_kind: "usage-ledger", format: "json", generated_at: now, ledger_last: 8_000 } as const
+      const headOf = Effect.fnUntraced(function* (filters: { readonly from?: string }) {
+        const pieceFrom = yield* makeLedgerPieces({ ...request, filters })
+        const piece = yield* snapshot(pieceFrom(sql, ledgerStart, 1))
+        const { bytes, plainSize } = piece.snapshot[0]!
+        return Buffer.from(yield* decompress(bytes, plainSize)).toString()
+      })
+      const until = formatTimestamp(period.removed_until!)
+      assert.include(yield* headOf({}), `"period":{"removed_until":"${until}",`)
+      assert.notInclude(yield* headOf({ from: formatTimestamp(period.removed_until! + 1) }), "removed_until")
     }).pipe(onDatabase)
   )
 

@@ -205,7 +205,7 @@ const snapshotChunks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ro
     return readChunks(sql, row.id, "snapshot", slicesOf(snapshotSizes))
   const ordinals = new Set(snapshotSizes.map(({ ordinal }) => ordinal))
   const csvOnlySizes = (yield* chunkSizes(sql, row.id, "artifact")).filter(({ ordinal }) => !ordinals.has(ordinal))
-  const snapshot = new LedgerSnapshot(yield* Effect.orDie(ledgerHead(row)))
+  const snapshot = new LedgerSnapshot(yield* ledgerHead(sql, row))
   const all = [
     ...snapshotSizes.map((chunk) => ({ ...chunk, part: "snapshot" as const })),
     ...csvOnlySizes.map((chunk) => ({ ...chunk, part: "artifact" as const }))

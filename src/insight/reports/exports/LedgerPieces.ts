@@ -6,11 +6,12 @@ import { Effect, Option, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import { csvLine } from "../../../contract/api/Csv.ts"
 import { columns } from "../../../platform/postgres/driver/Parameters.ts"
+import { equals } from "../../../platform/postgres/queries/Sql.ts"
 import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
-import { notReceived } from "../model/RequestChecks.ts"
+import { notReceived, periodOf } from "../model/RequestChecks.ts"
 import { ledgerCondition, ledgerTables } from "../usage/LedgerRows.ts"
 import { type ExportRequest, ofToken } from "./ExportContent.ts"
-import { makeLedgerChanges } from "./LedgerChanges.ts"
+import { type EarlierValues, linkedFields, makeLedgerChanges } from "./LedgerChanges.ts"
 import { makeLedgerLinks, type OwnRow, ownColumns } from "./LedgerLinks.ts"
 import { ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
 import { isPlainRow, type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
@@ -54,7 +55,7 @@ export const positionAfter = ({ rows }: LedgerPosition, piece: StoredPiece): Led
  */
 export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequest, since?: number) {
   const filter = { ...(yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))), ...ofToken(request) }
-  const head = yield* ledgerHead(request)
+  yield* periodOf(filter, request.generated_at)
   const { before, follow } = makeLedgerChanges(since)
   const withLinks = makeLedgerLinks()
   const withCsv = request.format === "csv"
@@ -89,7 +90,7 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequ
     const { digests, isFirst, rows: rowsBefore } = piece.position
     const arePlain = withCsv && rows.every(isPlainRow)
     const comma = rowsBefore > 0 && rows.length > 0 ? "," : ""
-    const figures = `${isFirst ? head : ""}${comma}${ledgerJson(rows)}${last ? ledgerTail : ""}`
+    const figures = `${isFirst ? piece.head : ""}${comma}${ledgerJson(rows)}${last ? ledgerTail : ""}`
     const lines = Buffer.from(withCsv ? `${isFirst ? csvLine(ledgerFields) : ""}${ledgerCsv(rows, arePlain)}` : "")
     // Without rows there is no file chunk at whose position the tail would be restored.
     const isReadable = arePlain && (rows.length > 0 || !last)
@@ -116,7 +117,8 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequ
   return Effect.fnUntraced(function* (sql: SqlClient.SqlClient, from: LedgerPosition, rowsMax: number) {
     if ((yield* ledgerLast(sql)) < request.ledger_last) return yield* notReceived
     yield* follow(sql)
-    const piece: PieceInProgress = { artifact: [], snapshot: [], position: from, last: false }
+    const head = from.isFirst ? yield* ledgerHead(sql, request) : ""
+    const piece: PieceInProgress = { head, artifact: [], snapshot: [], position: from, last: false }
     yield* Stream.runForEach(pages(sql, from, rowsMax), (page) => addPage(piece, page))
     const { artifact, last, position, snapshot } = piece
     const { collected, digests } = position
@@ -130,6 +132,8 @@ export const ledgerLast = (sql: SqlClient.SqlClient) =>
   Effect.map(sql<{ readonly last: number }>`SELECT ledger_last AS last FROM event_sequence`, ([row]) => row?.last ?? 0)
 
 interface PieceInProgress {
+  /** What precedes the rows. */
+  readonly head: string
   readonly artifact: Array<StoredChunk | undefined>
   readonly snapshot: Array<StoredChunk | undefined>
   /** The current end of the piece. */
@@ -137,35 +141,36 @@ interface PieceInProgress {
   last: boolean
 }
 
-const [licenseAt, customerAt, featureAt, codeAt] = (
-  ["license_id", "customer_id", "feature_id", "feature_code"] as const
-).map((name) => ledgerFields.indexOf(name)) as [4, 6, 9, 10]
+const licenseAt = ledgerFields.indexOf("license_id") as 4
+const featureAt = ledgerFields.indexOf("feature_id") as 9
+const linkedPlaces = linkedFields.map((name) => [name, ledgerFields.indexOf(name) as 6 | 7 | 8 | 10] as const)
 
-const asRequested = (row: LedgerRow, before: ReadonlyMap<string, string | null>): LedgerRow => {
-  const [customer, code] = [before.get(row[licenseAt]), before.get(row[featureAt])]
+const asRequested = (row: LedgerRow, before: ReadonlyMap<string, EarlierValues>): LedgerRow => {
+  const earlier = { ...before.get(row[licenseAt]), ...before.get(row[featureAt]) }
   const requested: [...LedgerRow] = [...row]
-  if (customer !== undefined) requested[customerAt] = customer
-  if (code !== undefined) requested[codeAt] = code
+  for (const [name, place] of linkedPlaces) {
+    const value = earlier[name]
+    if (value !== undefined) requested[place] = value
+  }
   return requested
 }
 
-const matches = (row: LedgerRow, { customer_id, feature_code }: UsageLedgerFilter): boolean =>
-  (customer_id === undefined || row[customerAt] === customer_id) &&
-  (feature_code === undefined || row[codeAt] === feature_code)
+const matches = (row: LedgerRow, filter: UsageLedgerFilter): boolean =>
+  linkedPlaces.every(([name, place]) => filter[name] === undefined || row[place] === filter[name])
 
 /** Joins licenses and features only if the filter selects by them. */
 const tables = (sql: SqlClient.SqlClient, { action, from, license_id, to, ...linked }: UsageLedgerFilter) =>
   Object.keys(linked).length === 0 ? sql.literal("usage_ledger u") : ledgerTables(sql)
 
-// Rows whose customer or code has changed are read as well: `matches` decides by the earlier value.
+// Rows whose links or code have changed are read as well: `matches` decides by the earlier values.
 const matching = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter, changed: ReadonlyArray<string>) => {
-  const { customer_id, feature_code, ...rest } = filter
-  if (changed.length === 0 || (customer_id === undefined && feature_code === undefined))
-    return ledgerCondition(sql, filter)
+  const { customer_id, feature_code, order_id, subscription_id, ...rest } = filter
+  if (changed.length === 0) return ledgerCondition(sql, filter)
   const ids = columns.text(changed)
+  const links = { "l.customer_id": customer_id, "l.order_id": order_id, "l.subscription_id": subscription_id }
   return sql.and([
     ledgerCondition(sql, rest),
-    customer_id === undefined ? sql`TRUE` : sql`(l.customer_id = ${customer_id} OR u.license_id = ANY(${ids}))`,
+    sql`(${equals(sql, links)} OR u.license_id = ANY(${ids}))`,
     feature_code === undefined ? sql`TRUE` : sql`(f.code = ${feature_code} OR u.feature_id = ANY(${ids}))`
   ])
 }

@@ -3,21 +3,33 @@
  * export needs the snapshot only for its digest, and the snapshot has twice as many bytes as the file. So the JSON of rows without
  * escaping is not stored, but restored from the CSV, which contains the same values.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
 import { canonicalize } from "../../../contract/api/CanonicalJson.ts"
 import { formatTimestamp } from "../../../contract/api/Timestamp.ts"
 import { decodeFilters } from "../model/Filter.ts"
-import { periodOf } from "../model/RequestChecks.ts"
+import { ReportPeriod } from "../model/Report.ts"
+import { ledgerPeriodOf } from "../model/RequestChecks.ts"
 import type { ExportRequest } from "./ExportContent.ts"
 import { ledgerFields, ledgerNumbers } from "./LedgerText.ts"
 
-/** "rows" is the last name in canonical order, so the rows can follow the other members. */
-export const ledgerHead = Effect.fnUntraced(function* ({ filters, generated_at, report_kind }: ExportRequest) {
-  const { from, to } = yield* periodOf(yield* Effect.orDie(decodeFilters("usage-ledger", filters)), generated_at)
-  const period = { ...(from === undefined ? undefined : { from: formatTimestamp(from) }), to: formatTimestamp(to) }
-  const head = canonicalize({ filters, generated_at: formatTimestamp(generated_at), period, report_kind })
+/**
+ * "rows" is the last name in canonical order, so the rows can follow the other members. It is the same for all nodes,
+ * because no rows of the ledger are removed during an export.
+ */
+export const ledgerHead = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  { filters, generated_at, report_kind }: ExportRequest
+) {
+  const period = yield* ledgerPeriodOf(sql, yield* decodeFilters("usage-ledger", filters), generated_at)
+  const head = canonicalize({
+    filters,
+    generated_at: formatTimestamp(generated_at),
+    period: yield* Schema.encodeEffect(ReportPeriod)(period),
+    report_kind
+  })
   return `${head.slice(0, -1)},"rows":[`
-})
+}, Effect.orDie)
 
 export const ledgerTail = "]}"
 

@@ -5,6 +5,7 @@
 import type { Json } from "../../../contract/api/CanonicalJson.ts"
 import { dayMillis } from "../../../contract/api/Timestamp.ts"
 import type { ReportKind } from "../model/Filter.ts"
+import type { ReportPeriod } from "../model/Report.ts"
 import { makeSnapshotReader, type SnapshotReader } from "../usage/SnapshotReader.ts"
 import { cellText, emptyCell, groupDigits, type PdfModel, pdfRowsMax, utcSecond } from "./PdfModel.ts"
 import { type CellFormatter, type Fields, identifierCell, labelOf, tableOf, timeCell } from "./PdfModelTables.ts"
@@ -75,7 +76,7 @@ const addRow = (row: Fields, sums: Record<keyof Sums, bigint>, buckets: Map<numb
 }
 
 const factsOf = ({ report }: SnapshotContent, export_: Fields, more: PdfModel["facts"] = []): PdfModel["facts"] => {
-  const { from, to } = (report["period"] ?? {}) as { readonly from?: string; readonly to?: string }
+  const { from, removed_until, to } = (report["period"] ?? {}) as Partial<typeof ReportPeriod.Encoded>
   const filters = Object.entries(export_["filters"] as Fields).map(([name, value]) => `${name} ${filterText(value)}`)
   return [
     ...more,
@@ -83,6 +84,7 @@ const factsOf = ({ report }: SnapshotContent, export_: Fields, more: PdfModel["f
       "Period",
       `${from === undefined || from === epoch ? "from the beginning" : `${utcSecond(from)} UTC`} to ${utcSecond(to ?? "")} UTC`
     ],
+    ...(removed_until === undefined ? [] : [["Usage removed until", `${utcSecond(removed_until)} UTC`] as const]),
     ["Filters", filters.length === 0 ? "none" : filters.join("  ·  ")],
     ["Generated at", `${utcSecond(String(export_["generated_at"]))} UTC`]
   ]

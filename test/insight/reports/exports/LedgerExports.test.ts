@@ -214,7 +214,7 @@ layer(TestServer.layer)("A change while an export of the ledger runs", (it) => {
       const { client } = yield* TestServer
       const metered = yield* makeMetered
       yield* writeLedger(metered, 4_500)
-      const { customer, license } = metered
+      const { customer, license, subscription } = metered
       const before = yield* written(license.id)
       const [, , , , , , , , , featureId, code] = before[0]!
       const next = yield* makeMetered
@@ -225,6 +225,8 @@ layer(TestServer.layer)("A change while an export of the ledger runs", (it) => {
       const requests: ReadonlyArray<readonly [Filters, object]> = [
         [{ license_id: license.id }, expected],
         [{ customer_id: customer.id }, expected],
+        [{ subscription_id: subscription.id }, expected],
+        [{ customer_id: customer.id, subscription_id: subscription.id }, expected],
         [{ license_id: license.id, feature_code: code! }, expected],
         [{ customer_id: next.customer.id }, { rows: 2_500, artifact_digest: sha256Hex(fileOf(others)) }]
       ]
@@ -234,6 +236,7 @@ layer(TestServer.layer)("A change while an export of the ledger runs", (it) => {
       yield* client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: next.customer.id } })
       yield* client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: "" } })
       yield* client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: next.customer.id } })
+      yield* client.licenses.update({ params: { id: license.id }, payload: { order_id: "", subscription_id: "" } })
       yield* client.features.update({ params: { id: featureId }, payload: { code: "renamed" } })
       // By another node, which has none of it cached.
       yield* at(61)((yield* makeWorker).pass)
@@ -249,7 +252,8 @@ layer(TestServer.layer)("A change while an export of the ledger runs", (it) => {
       yield* at(61)((yield* makeWorker).pass)
       const after = yield* written(license.id)
       const presented = Object.fromEntries(ledgerFields.map((name, index) => [name, after[0]![index]]))
-      assert.deepInclude(presented, { customer_id: next.customer.id, feature_code: "renamed" })
+      const present = { customer_id: next.customer.id, subscription_id: null, feature_code: "renamed" }
+      assert.deepInclude(presented, present)
       assert.strictEqual((yield* download(later.id)).text, fileOf(after))
     })
   )

@@ -1,7 +1,8 @@
-import { assert, layer } from "@effect/vitest"
+import { assert, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { pdfRowsMax } from "../../../../src/insight/reports/pdf/PdfModel.ts"
+import { makePdfModelReader } from "../../../../src/insight/reports/pdf/PdfReports.ts"
 import { sha256Hex } from "../../../../src/platform/signing/Digest.ts"
 import {
   at,
@@ -30,6 +31,14 @@ const printed = Effect.fnUntraced(function* (report_kind: string, filters: objec
 })
 
 const allText = (pages: ReadonlyArray<PdfPage>) => pages.map(({ text }) => text).join("\n")
+
+it("A pdf says until when usage was removed", () => {
+  const { model, push } = makePdfModelReader("usage-ledger")
+  const period = { removed_until: "2026-01-02T03:04:05.000Z", to: "2026-02-01T00:00:00.000Z" }
+  const figures = { filters: {}, generated_at: period.to, period, report_kind: "usage-ledger", rows: [] }
+  push(Buffer.from(JSON.stringify(figures)))
+  assert.deepInclude(model().facts, ["Usage removed until", "2026-01-02 03:04:05 UTC"])
+})
 
 layer(TestServer.layer)("A pdf", (it) => {
   it.effect("of every kind names its content, and contains the digest of the figures on each page", () =>
