@@ -178,8 +178,8 @@ const makeAttempt = Effect.gen(function* () {
     const result = yield* Effect.result<EndpointResponse, { readonly reason: string }, never>(sent)
     const ended_at = yield* Clock.currentTimeMillis
     const { failure, gone, wait } = classify(result, ended_at)
-    const isFinal = failure === undefined || gone
-    const delay = isFinal ? undefined : delayAfter(webhookRetrySeconds, attempts + 1, yield* Random.next, wait)
+    const delay =
+      failure === undefined ? undefined : delayAfter(webhookRetrySeconds, attempts + 1, yield* Random.next, wait)
     const status = failure === undefined ? "delivered" : delay === undefined ? "exhausted" : "pending"
     const due_at = ended_at + (delay ?? 0)
     const { revision } = endpoint
@@ -250,9 +250,8 @@ const makeOutcomeRecorder = Effect.gen(function* () {
   const write = (outcomes: ReadonlyArray<Rows.Outcome>) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      // Only exhausted deliveries can disable endpoints. Otherwise one statement is enough, which does not wait for the
-      // disk.
-      if (!outcomes.some(({ status }) => status === "exhausted"))
+      // Other outcomes disable no endpoint. For them one statement is enough, which does not wait for the disk.
+      if (!outcomes.some(({ gone, status }) => gone || status === "exhausted"))
         return yield* Rows.recordOutcomes(sql, outcomes, { now, durably: false })
       return yield* sql.withTransaction(
         Effect.tap(Rows.recordOutcomes(sql, outcomes, { now, durably: true }), (updated) =>

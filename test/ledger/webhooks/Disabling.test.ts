@@ -21,10 +21,34 @@ import { poll } from "../../support/rules/Poll.ts"
 const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
 const onlyProducts = { event_types: ["product.created"] }
 
+const isActive = Effect.fnUntraced(function* (id: string) {
+  return (yield* (yield* Webhooks).get(id)).is_active
+})
+
+layer(layerWebhooks({ webhookRetrySeconds: [60] }))("An endpoint with retries", (it) => {
+  it.effect("that answers 410 is disabled, and gets the same delivery after it is enabled at another address", () =>
+    Effect.gen(function* () {
+      const [gone, receiver] = [yield* makeReceiver, yield* makeReceiver]
+      gone.answer(() => ({ status: 410 }))
+      const { webhook } = yield* makeEndpoint(gone.url, onlyProducts)
+      yield* appendEvent()
+      yield* runPass(gone, webhook.id)
+      yield* poll(isActive(webhook.id), (active) => !active)
+      yield* TestClock.adjust("2 minutes")
+      yield* pass
+      yield* (yield* Webhooks).update(webhook.id, { url: receiver.url, is_active: true })
+      yield* runPass(receiver, webhook.id)
+      const deliveries = yield* deliveriesOf(webhook.id)
+      assert.deepStrictEqual(
+        deliveries.map(({ attempts, status }) => [attempts, status]),
+        [[2, "delivered"]]
+      )
+      assert.strictEqual(gone.received.length, 1)
+    })
+  )
+})
+
 layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
-  const isActive = Effect.fnUntraced(function* (id: string) {
-    return (yield* (yield* Webhooks).get(id)).is_active
-  })
   const disabledEvents = Effect.fnUntraced(function* (id: string) {
     return (yield* eventsOf(id))
       .filter(({ event_type }) => event_type === "webhook.disabled")
