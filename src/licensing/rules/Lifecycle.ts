@@ -256,7 +256,10 @@ const transition = (
         ...rest,
         license: { ...license, status, updated_at: now },
         entitlement: true,
-        events: [licenseEvent(eventType, view.license.id, { status: { old: from, new: status } })]
+        events: [
+          licenseEvent(eventType, view.license.id, { status: { old: from, new: status } }),
+          ...statusEvents(view.license.id, [status])
+        ]
       },
       snapshot
     )
@@ -270,7 +273,7 @@ export const suspend = transition("suspend", "license.suspended", { allLeases: t
   return { leases, devices: releasedHolders(view, ended, "deactivated", now) }
 })
 
-/** Reinstates to the state that the clock gives. Every device gets a whole interval. */
+/** Reinstates to the state that the clock gives, and records a grace or an expiry. Every device gets a whole interval. */
 export const reinstate = transition("reinstate", "license.reinstated", {}, ({ license, policy }, now) => ({
   license: wholeIntervals(license, policy, license.starts_at, now)
 }))

@@ -49,6 +49,11 @@ const written = (status: LicenseStatus) =>
   rowsIn({ status, ...(status in clocks ? clocks[status as keyof typeof clocks] : undefined) })
 const byClock = (status: keyof typeof clocks) => rowsIn(clocks[status])
 
+const clockEvents: { readonly [status in Row[3]]?: string } = {
+  grace_period: "license.grace_period_started",
+  expired: "license.expired"
+}
+
 type Row = readonly [from: string, rows: Rows, trigger: keyof typeof rules, to: LicenseStatus | "no-op" | "refused"]
 
 const table: ReadonlyArray<Row> = [
@@ -94,15 +99,17 @@ describe("transitions", () => {
     assert.strictEqual(after.license.status, to)
     assert.strictEqual(after.license.updated_at, noon)
     assert.strictEqual(versionAt(after, noon), versionAt(rows, noon) + 1)
-    assert.deepStrictEqual(changes.events, [
+    const event = { resource_type: "license", resource_id: rows.license.id }
+    const ofClock = clockEvents[to]
+    assert.deepStrictEqual<ReadonlyArray<unknown>>(changes.events ?? [], [
       {
-        event_type: (
-          { suspend: "license.suspended", reinstate: "license.reinstated", revoke: "license.revoked" } as const
-        )[trigger],
-        resource_type: "license",
-        resource_id: rows.license.id,
+        event_type: { suspend: "license.suspended", reinstate: "license.reinstated", revoke: "license.revoked" }[
+          trigger
+        ],
+        ...event,
         metadata: { status: { old: statusOf(rows, noon), new: to } }
-      }
+      },
+      ...(ofClock === undefined ? [] : [{ event_type: ofClock, ...event, metadata: { status: to } }])
     ])
   })
 

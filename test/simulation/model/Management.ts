@@ -30,7 +30,7 @@ import {
   statusAt
 } from "./Model.ts"
 import { isOfSubscription, placed } from "./Periods.ts"
-import { deviceTransitions, licenseTransitions } from "./Transitions.ts"
+import { clockEvents, deviceTransitions, licenseTransitions } from "./Transitions.ts"
 
 /** The customers of the initial data. */
 export const customers: { readonly [id: string]: { readonly name: string; readonly email: string | null } } = {
@@ -70,7 +70,7 @@ const lifecycle =
     if (to === "unchanged") return accepted(license, shown(situation, license))
     const status = to === "by clock" ? clockStatus(license, policy, now) : to
     const after = raised(also({ ...license, status }, situation))
-    return accepted(after, shown(situation, after), event)
+    return accepted(after, shown(situation, after), event, ...(clockEvents[status] ?? []))
   }
 
 const endAllUnborrowed = (license: License, now: number): License =>

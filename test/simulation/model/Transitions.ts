@@ -58,3 +58,9 @@ export const deviceTransitions = {
     blacklisted: "reset"
   } as Transitions
 }
+
+/** The events of a state of the clock, also if a reinstatement leads to it. */
+export const clockEvents: { readonly [status: string]: ReadonlyArray<string> } = {
+  grace_period: ["license.grace_period_started"],
+  expired: ["license.expired"]
+}
