@@ -7,6 +7,7 @@ import { isExpiryRecorded } from "../../licensing/model/FeatureExpiry.ts"
 import * as LicenseKey from "../../licensing/model/LicenseKey.ts"
 import type { PolicyRecord, TargetPolicy } from "../../licensing/model/LicenseRecords.ts"
 import type { LimitName } from "../../licensing/model/Limits.ts"
+import { statusAt } from "../../licensing/rules/Lifecycle.ts"
 import { refuseTerms, termBeginsAt, termOf } from "../../licensing/rules/Terms.ts"
 import { withPeriods } from "../../licensing/rules/UsagePeriods.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
@@ -38,7 +39,7 @@ export interface GivenLicense extends Readonly<Partial<Record<LimitName, number>
 export type GivenPolicy = Pick<TargetPolicy, "features"> & {
   readonly policy: Pick<
     PolicyRecord,
-    "license_type" | "duration_days" | "duration_starts" | "validation_interval_minutes"
+    "license_type" | "duration_days" | "duration_starts" | "grace_period_days" | "validation_interval_minutes"
   >
 }
 
@@ -81,6 +82,8 @@ export const licenseUnit = (
   if (refused !== undefined) return `${refused.detail}: ${refused.message}`
   const license = rowOf({
     ...dated,
+    // A grace period or expiry that began before the import is no news, so no sweep has to record it.
+    status: statusAt(dated, policy, now),
     ...LicenseKey.stored(license_key),
     heartbeat_from: heartbeatDueAt(policy, now),
     updated_at: now

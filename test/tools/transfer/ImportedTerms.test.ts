@@ -62,5 +62,38 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })(
         assert.deepStrictEqual(events, [], "what ended before the import is no news")
       })
     )
+
+    it.effect("records no grace and no expiry that began before the import", () =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const product = yield* client.products.create({ payload: { name: "Viewer", code: "over" } })
+        for (const [code, grace_period_days] of [
+          ["strict", 0],
+          ["kind", 36_500]
+        ] as const) {
+          const payload = { name: code, code, license_type: "time_limited", grace_period_days } as const
+          yield* client.policies.create({ params: { id: product.id }, payload })
+        }
+        yield* importing([
+          "license_key,product,policy,created_at,expires_at",
+          "OVER-KEY-0001,over,strict,2020-01-10,2021-01-10",
+          "OVER-KEY-0002,over,kind,2020-01-10,2021-01-10"
+        ])
+        const { items } = yield* client.licenses.list({ query: { product_id: product.id } })
+        assert.sameMembers(
+          items.map(({ status }) => status),
+          ["expired", "grace_period"]
+        )
+        // A change of the license also records what the clock has changed.
+        for (const { id } of items) {
+          yield* client.licenses.update({ params: { id }, payload: { metadata: { seen: true } } })
+          const { items: events } = yield* client.events.list({ query: { resource_id: id } })
+          assert.deepStrictEqual(
+            events.map(({ event_type }) => event_type),
+            ["license.updated", "license.created"]
+          )
+        }
+      })
+    )
   }
 )
