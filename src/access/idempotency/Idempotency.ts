@@ -9,7 +9,7 @@ import { failures } from "../../contract/api/Failure.ts"
 
 /** Characters of the longest Idempotency-Key. */
 export const idempotencyKeyMax = 255
-/** The time for which a response is stored. Responses to renewals are stored permanently. */
+/** The time for which a response is stored. Responses to successful renewals are stored permanently. */
 export const retentionMillis = 86_400_000
 /** The header of a replayed response. */
 export const replayedHeader = "idempotency-replayed"

@@ -69,8 +69,8 @@ export const layer = Layer.effect(
 
     const once = Effect.fnUntraced(function* (handler: Handler, endpoint: HttpApiEndpoint.Top, key: string) {
       const now = yield* Clock.currentTimeMillis
-      const isPermanent = Context.get(endpoint.annotations, KeyRequired)
-      const scope = yield* scopeOf(key, isPermanent ? verbOf(endpoint) : undefined)
+      const isRenewal = Context.get(endpoint.annotations, KeyRequired)
+      const scope = yield* scopeOf(key, isRenewal ? verbOf(endpoint) : undefined)
       const [lock] = yield* sql<{ readonly acquired: boolean; readonly mark: number | null }>`
         SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)},
           (SELECT changes FROM erasure_progress) AS mark`
@@ -84,9 +84,11 @@ export const layer = Layer.effect(
       }
       if (!lock!.acquired) return yield* inProgress
       const rowOf = Effect.fnUntraced(function* (response: EncodedResponse) {
+        const { status, content_type } = response
+        // What was missing for a refused renewal may exist later.
+        const isPermanent = isRenewal && status < 400
         const sealed = !isPermanent
         const body = sealed ? yield* masterKey.seal(response.body, sealedFor(scope)) : response.body
-        const { status, content_type } = response
         return {
           scope,
           body_hash,

@@ -200,6 +200,24 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
       assertRefused(other, 422, "IDEMPOTENCY_KEY_REUSED")
     })
   )
+
+  it.effect("of a refused renewal is free again after 24 hours", () =>
+    Effect.gen(function* () {
+      const { advance, client } = yield* TestServer
+      const { expires_at, id, post } = yield* issue()
+      const [key, end] = [freshKey(), new Date(expires_at).toISOString()]
+      const renew = () => post("renew", { expires_at: end }, { "idempotency-key": key })
+      const first = yield* renew()
+      assertRefused(first, 422, "RENEWAL_NOT_LATER")
+      yield* client.licenses.update({ params: { id }, payload: { expires_at: expires_at - 86_400_000 } })
+      assertReplayed(yield* renew(), first)
+      yield* advance(86_401)
+      const renewed = yield* renew()
+      assertAnswered(renewed, 200)
+      yield* advance(86_401)
+      assertReplayed(yield* renew(), renewed)
+    })
+  )
 })
 
 layer(Database.layer, { timeout: 60_000 })("The response to a request with an Idempotency-Key", (it) => {
