@@ -13,7 +13,7 @@ import { unknownKey } from "../runtime/credentials/RuntimeAuthorization.ts"
 import { Runtime } from "../runtime/Runtime.ts"
 import type { OfflineRequest } from "../runtime/RuntimeRequests.ts"
 import type { PortalOwner } from "./PortalAccess.ts"
-import { PortalLicenses } from "./PortalLicenses.ts"
+import { mailAddress, PortalLicenses } from "./PortalLicenses.ts"
 
 const make = Effect.gen(function* () {
   const runtime = yield* Runtime
@@ -45,9 +45,9 @@ const make = Effect.gen(function* () {
 
   const mailAddressOf = Effect.fnUntraced(function* (licenseId: string) {
     const [row] = yield* sql<{ readonly address: string | null }>`
-      SELECT coalesce(l.customer_email, c.email) AS address FROM licenses l LEFT JOIN customers c ON c.id = l.customer_id
+      SELECT ${sql.literal(mailAddress)} AS address FROM licenses l LEFT JOIN customers c ON c.id = l.customer_id
       WHERE l.id = ${licenseId}`
-    return row?.address ?? ""
+    return row?.address ?? undefined
   }, Effect.orDie)
 
   /**
@@ -57,7 +57,8 @@ const make = Effect.gen(function* () {
   const mailKey = Effect.fn("PortalActions.mailKey")(function* (owner: PortalOwner, licenseId: string) {
     yield* licenses.own(owner, licenseId)
     yield* limits.portalKey(licenseId)
-    if (owner.kind === "license") yield* limits.trialMail(yield* mailAddressOf(licenseId))
+    const address = owner.kind === "license" ? yield* mailAddressOf(licenseId) : undefined
+    if (address !== undefined) yield* limits.trialMail(address)
     yield* asLicense(licenseId)(management.rotateKey(licenseId, { send_key: true }))
   })
 

@@ -6,6 +6,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../contrac
 import { Mail } from "../../ledger/mail/Mail.ts"
 import { isMailAddress } from "../../platform/config/MailSettings.ts"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
+import { hasAddress } from "../../platform/postgres/queries/LicenseAddress.ts"
 import { type Nullable, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseType } from "../../vendor/policies/Policy.ts"
 import { LicenseList } from "../management/LicenseList.ts"
@@ -40,7 +41,7 @@ export class PortalLicenses extends Context.Service<
       const present = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
         const facts = yield* sql<LicenseFacts>`
           SELECT l.id, products.name AS product_name, p.license_type, p.grace_period_days, p.allow_offline_activation,
-            coalesce(l.customer_email, c.email) AS mail_address
+            ${sql.literal(mailAddress)} AS mail_address
           FROM licenses l JOIN products ON products.id = l.product_id JOIN policies p ON p.id = l.policy_id
             LEFT JOIN customers c ON c.id = l.customer_id
           WHERE l.id = ANY(${columns.text(ids)})`
@@ -118,6 +119,9 @@ export class PortalLicenses extends Context.Service<
   )
 }
 
+/** The address of mails about the license `l` of the customer `c`. */
+export const mailAddress = "coalesce(l.customer_email, c.email)"
+
 /** All rows, also those above the limit. */
 interface Counted {
   readonly total: number
@@ -145,14 +149,14 @@ const presented = (
 }
 
 /**
- * The licenses `l` of an owner. An address owns those that name it, and those of its customer that name nobody. The index of the
- * search finds the first. Those of a customer that is being erased have no owner.
+ * The licenses `l` of an owner. An address owns those that name it, and those of its customer that name nobody. Those of a customer
+ * that is being erased have no owner.
  */
 const owned = (sql: SqlClient.SqlClient, owner: PortalOwner): Statement.Fragment => {
   if (owner.kind === "license") return sql`l.id = ${owner.licenseId}`
   const { address } = owner
   return sql`
-    ((search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(${address}) AND lower(l.customer_email) = ${address})
+    (${hasAddress(sql, sql`${address}`)}
       OR (l.customer_email IS NULL AND l.customer_id = ANY (ARRAY(SELECT c.id FROM customers c WHERE lower(c.email) = ${address}))))
     AND coalesce(l.customer_id <> ALL (ARRAY(SELECT customer_id FROM erasures)), TRUE)`
 }

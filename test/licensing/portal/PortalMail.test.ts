@@ -116,11 +116,12 @@ layer(TestServer.layerWith(byMail))("A new key by mail", (it) => {
   it.effect("is not offered without an address or for a revoked license, and refused", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const nameless = yield* issue()
+      const [nameless, other] = [yield* issue(), yield* issue()]
       const revoked = yield* issue({ customer_email: "eve@customer.example" })
       yield* client.licenses.revoke({ params: { id: revoked.license.id } })
       for (const [{ license, license_key }, status] of [
         [nameless, 422],
+        [other, 422],
         [revoked, 409]
       ] as const) {
         const { ask } = yield* browse()

@@ -8,6 +8,7 @@ import type { Metadata } from "../../../contract/api/Metadata.ts"
 import type { EventRow } from "../../../ledger/events/Entry.ts"
 import type { EventLog } from "../../../ledger/events/EventLog.ts"
 import { columns, instant, int8 } from "../../../platform/postgres/driver/Parameters.ts"
+import { hasAddress } from "../../../platform/postgres/queries/LicenseAddress.ts"
 import { nextRevision } from "../../../platform/postgres/queries/Revision.ts"
 import { type Matches, matcherOf, withoutText } from "./ErasedText.ts"
 import {
@@ -58,16 +59,14 @@ const linkedRows = (
     ORDER BY created_at DESC, id DESC LIMIT ${licensesMax}`)
 }
 
-/** Licenses without a customer that have an address of the customer. The index of the search finds them. */
+/** Licenses without a customer that have an address of the customer. */
 const unlinkedAfter = (sql: SqlClient.SqlClient, { terms }: ErasureRow, after: string) =>
   Effect.map(
     sql<{ readonly id: string }>`
       SELECT DISTINCT id FROM unnest(${columns.text(terms.map((term) => term.toLowerCase()))}) AS given (address)
       CROSS JOIN LATERAL (
         SELECT l.id FROM licenses l
-        WHERE search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(given.address)
-          AND lower(l.customer_email) = given.address AND l.customer_id IS NULL AND l.id > ${after}
-        OFFSET 0
+        WHERE ${hasAddress(sql, sql`given.address`)} AND l.customer_id IS NULL AND l.id > ${after} OFFSET 0
       ) AS named
       WHERE given.address LIKE '%@%' ORDER BY id LIMIT ${licensesMax}`,
     (rows) => rows.map(({ id }) => id)
