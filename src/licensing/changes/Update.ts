@@ -66,6 +66,12 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
     if (erasing !== undefined) return erasing
     const refused = refuseTerms(view.policy.license_type, edited)
     if (refused !== undefined) return refused
+    const assignments = withMovedPeriods(
+      view,
+      begun.map(({ after }) => after),
+      moved,
+      now
+    )
     return accept(
       {
         license: {
@@ -76,13 +82,11 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
           ...servedAnew(edited, view, now),
           updated_at: now
         },
-        assignments: withMovedPeriods(
-          view,
-          begun.map(({ after }) => after),
-          moved,
-          now
-        ),
-        entitlement: signedFields.some((field) => field in changes) || !isShownAlike(view.license, edited, view.policy),
+        assignments,
+        entitlement:
+          signedFields.some((field) => field in changes) ||
+          assignments.some((after) => after.resets_at !== view.assignmentById(after.feature_id)?.resets_at) ||
+          !isShownAlike(view.license, edited, view.policy),
         events: [licenseEvent("license.updated", view.license.id, { changes })]
       },
       snapshot

@@ -147,8 +147,13 @@ describe("A quota with periods", () => {
   })
 
   it("moves with the license's start", () => {
-    const { after } = allowed(monthly(), update, { starts_at: at("2030-01-10T00:00:00Z") }, at("2030-02-15T00:00:00Z"))
-    assert.strictEqual(featureIn(after).resets_at, at("2030-03-10T00:00:00Z"))
+    const edit = (starts_at: string) => {
+      const { after, before } = allowed(monthly(), update, { starts_at: at(starts_at) }, at("2030-02-15T00:00:00Z"))
+      const raised = after.license.entitlement_counter - before.license.entitlement_counter
+      return [featureIn(after).resets_at, raised]
+    }
+    assert.deepStrictEqual(edit("2030-01-10T00:00:00Z"), [at("2030-03-10T00:00:00Z"), 1])
+    assert.deepStrictEqual(edit("2029-01-31T12:00:00Z"), [featureIn(monthly()).resets_at, 0])
   })
 })
 

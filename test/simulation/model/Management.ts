@@ -280,8 +280,9 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   const dated = withMovedPeriods(situation, { ...edited, ...begun })
   const moved: License = { ...dated, floor, status: isRevived ? "active" : edited.status }
   const isRenamed = policy.show_licensee && edited.customer_name !== license.customer_name
-  const isShown = isRenamed || edited.expires !== license.expires || edited.maintenance !== license.maintenance
-  const after = isShown ? raised(moved) : moved
+  const isReset = Array.from(moved.assignments).some(([id, one]) => one.resets !== license.assignments.get(id)?.resets)
+  const isEndMoved = edited.expires !== license.expires || edited.maintenance !== license.maintenance
+  const after = isRenamed || isReset || isEndMoved ? raised(moved) : moved
   return accepted(after, shown(situation, after), "license.updated")
 }
 
