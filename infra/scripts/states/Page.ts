@@ -43,8 +43,8 @@ Only licenses of the types subscription, time_limited and trial can be renewed; 
 A renewal to an expires_at that is not later than the stored one is refused with 422 RENEWAL_NOT_LATER; one that is in the past with 422
 EXPIRY_NOT_IN_FUTURE. PATCH expires_at shortens a license.
 
-The runtime serves active licenses and those in grace_period. Only deactivate works in every state but revoked, so that a slot can always
-be given back.
+The runtime serves active licenses and those in grace_period. What gives back a slot or a borrowed seat works in every state but revoked:
+deactivate, of the device itself or by its id, and the checkin of the seat. So does the list of the license's own devices.
 
 Changes by time apply whenever a license is read, listed or used, even before they are written to the database:
 

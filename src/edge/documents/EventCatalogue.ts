@@ -50,8 +50,10 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
     "A device was activated and takes a slot. Another activation of an active device records nothing.",
   "license.deactivated": "An application, or the holder of the key, released a device's slot.",
   "license.offline_issued": "An offline envelope was issued.",
-  "license.grace_period_started": "A license's expires_at has passed, and its policy's grace period has begun.",
-  "license.expired": "A license's access has ended: its expires_at, and the grace period if there is one.",
+  "license.grace_period_started":
+    "A license's expires_at has passed, and its policy's grace period has begun; or it was reinstated in that period.",
+  "license.expired":
+    "A license's access has ended: its expires_at, and the grace period if there is one; or it was reinstated after that.",
   "license.expiring":
     "A license expires in at most one of its policy's reminder_days: once for each, for the same expiry.",
   "license.activation_limit_reached":
@@ -67,7 +69,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
     "A floating seat was taken. With `borrowed_until` it is borrowed: it needs no heartbeat until then.",
   "lease.checked_in": "A floating seat was released. With `borrowed_until` it was borrowed, and was given back early.",
   "lease.expired":
-    "A floating seat ended without a release: no heartbeat arrived in time, the borrowed time passed, or access ended.",
+    "A floating seat lapsed: no heartbeat arrived in time, or the borrowed time passed. What else ends a seat has its own event, such as license.expired.",
   "device.reset":
     "A device was reset: its slot and seats are free, except a borrowed seat, which stays taken until `borrowed_until`.",
   "device.blacklisted":
