@@ -1,5 +1,6 @@
 /** All licenses of an e-mail address. A single one is opened at once. */
 import { useEffect, useState } from "react"
+import { takeFocus } from "../console/look/Focus.ts"
 import { type Answer, ask } from "./Ask.ts"
 import { useTexts } from "./Language.tsx"
 import { Heading, Nothing, Refusal, Unread, Waiting } from "./Parts.tsx"
@@ -9,13 +10,21 @@ import { Status } from "./Status.tsx"
 type Page = Answer<"GET /licenses">
 type Row = Page["data"][number]
 
+/** The pages after the first one. */
+interface Later {
+  readonly rows: ReadonlyArray<Row>
+  readonly next: string | undefined
+  /** The first row that was read last: the button may be gone, and the focus is there. */
+  readonly first: Row | undefined
+}
+
 const nextOf = ({ page_info }: Page) => (typeof page_info.next_cursor === "string" ? page_info.next_cursor : undefined)
 
 export const Licenses = () => {
   const texts = useTexts()
   const { leave, showOnly } = useSession()
   const { again, result } = useRead("GET /licenses")
-  const [later, setLater] = useState<{ readonly rows: ReadonlyArray<Row>; readonly next: string | undefined }>()
+  const [later, setLater] = useState<Later>()
   const more = useAction(() => leave("ended"))
   const answer = result !== undefined && "answer" in result ? result.answer : undefined
   const only = answer?.data.length === 1 && nextOf(answer) === undefined ? answer.data[0] : undefined
@@ -29,7 +38,10 @@ export const Licenses = () => {
   const readMore = (cursor: string) =>
     void more
       .run(() => ask("GET /licenses", { query: { cursor } }))
-      .then((read) => read && setLater((last) => ({ rows: [...(last?.rows ?? []), ...read.data], next: nextOf(read) })))
+      .then(
+        (read) =>
+          read && setLater({ rows: [...(later?.rows ?? []), ...read.data], next: nextOf(read), first: read.data[0] })
+      )
   return (
     <>
       <Heading>{texts.licenses}</Heading>
@@ -37,7 +49,7 @@ export const Licenses = () => {
       <ul className="licenses">
         {rows.map((row) => (
           <li key={row.id}>
-            <a className="card" href={`#${row.id}`}>
+            <a className="card" href={`#${row.id}`} ref={row === later?.first ? takeFocus : undefined}>
               <strong>{row.product_name}</strong>
               <Status status={row.status} />
               <small>{texts.keyEnds(row.license_key_last4)}</small>

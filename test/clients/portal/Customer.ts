@@ -68,6 +68,17 @@ export const withCustomer = Effect.fnUntraced(function* (
   })
 })
 
+/** Asks for a link where people sign in. */
+export const askForLink = async (customer: Person, address: string) => {
+  await customer.page.goto(customer.home)
+  await customer.fill("E-mail address", address)
+  await customer.click("Send me a link")
+  await customer.sees("a link is on its way")
+}
+
+/** The link of a mail. */
+export const linkIn = (html: string): string => /href="([^"]+)"/.exec(html)![1]!
+
 /** A browser of its own, whose camera shows a film. */
 const withFilm = async (film: string) => {
   const executablePath = await wholeChromium()

@@ -5,7 +5,7 @@ import type { Page } from "playwright-core"
 import { Receiver } from "../../support/http/MailServer.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { Person } from "../console/browser/Browser.ts"
-import { mailedPortalLayer, withCustomer } from "./Customer.ts"
+import { askForLink, linkIn, mailedPortalLayer, withCustomer } from "./Customer.ts"
 
 const tapsMax = 5
 const phone = "Old phone"
@@ -32,21 +32,11 @@ const prepare = Effect.fnUntraced(function* (customer_email: string, count = 1) 
   )
 })
 
-/** Asks for a link where people sign in. */
-const askForLink = async (customer: Person, address: string) => {
-  await customer.page.goto(customer.home)
-  await customer.fill("E-mail address", address)
-  await customer.click("Send me a link")
-  await customer.sees("a link is on its way")
-}
-
 /** The next mail as the customer's mail program shows it. */
 const openMail = async (page: Page, html: string) => {
   await page.goto("about:blank")
   await page.setContent(html)
 }
-
-const linkIn = (html: string): string => /href="([^"]+)"/.exec(html)![1]!
 
 /** Axe finds nothing wrong, and nothing is wider than the phone. */
 const isFaultless = async (customer: Person) => {

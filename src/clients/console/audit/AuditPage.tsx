@@ -12,7 +12,7 @@ import { By, FeatureName, useFeatureNames, useNamed } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { type Column, Facts, Heading, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAskPart } from "../service/Hooks.ts"
-import { Filter } from "../tables/List.tsx"
+import { Filter, PageLink } from "../tables/List.tsx"
 import { AuditPeriod, type AuditSearch } from "./AuditSearch.ts"
 import { Changes } from "./Changes.tsx"
 
@@ -53,7 +53,7 @@ const Audit = ({ id }: { readonly id: string }) => {
             />
           </search>
           <About audit={audit} />
-          <Events audit={audit} before={before} period={period} />
+          <Events audit={audit} before={before} />
           <Usage of={audit.usage} product={audit.license.product_id} />
           <Validations of={audit.validations} />
         </>
@@ -98,14 +98,9 @@ const eventColumns = (license: string, nameOf: NameOf): ReadonlyArray<Column<Eve
   }
 ]
 
-const Events = (props: {
-  readonly audit: LicenseAudit
-  readonly before: number | undefined
-  readonly period: AuditPeriod
-}) => {
-  const { audit, before, period } = props
+const Events = (props: { readonly audit: LicenseAudit; readonly before: number | undefined }) => {
+  const { audit, before } = props
   const { nameOf } = useFeatureNames(audit.license.product_id)
-  const page = { to: "/licenses/$id/audit", params: { id: audit.license.id } } as const
   return (
     <Section id="events" title="Changes">
       <Table
@@ -116,16 +111,8 @@ const Events = (props: {
         columns={eventColumns(audit.license.id, nameOf)}
       />
       <nav aria-label="Pages" className="row end">
-        {before !== undefined && (
-          <Link {...page} search={{ period }} className="button">
-            Newest
-          </Link>
-        )}
-        {audit.next_cursor !== null && (
-          <Link {...page} search={{ period, before: audit.next_cursor }} className="button">
-            Earlier
-          </Link>
-        )}
+        {before !== undefined && <PageLink change={{ before: undefined }}>Newest</PageLink>}
+        {audit.next_cursor !== null && <PageLink change={{ before: audit.next_cursor }}>Earlier</PageLink>}
       </nav>
     </Section>
   )

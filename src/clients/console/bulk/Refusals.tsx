@@ -10,7 +10,7 @@ import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
 import { inWords } from "../service/Failures.ts"
-import { askAgain, run, useAsk } from "../service/Hooks.ts"
+import { askAgain, run, useAsk, useAskPart } from "../service/Hooks.ts"
 
 interface Props {
   readonly of: BulkJob
@@ -50,7 +50,7 @@ const linesOf = (refusals: ReadonlyArray<BulkRefusal>) =>
 export const Refusals = ({ of: { id, refused } }: Props) => {
   const { query, ...pages } = usePages()
   const request = { params: { id }, query }
-  const refusals = useAsk("listBulkJobRefusals", request)
+  const refusals = useAskPart("listBulkJobRefusals", request)
   // biome-ignore lint/correctness/useExhaustiveDependencies: a job that goes on has more of them each time.
   useEffect(() => askAgain("listBulkJobRefusals", request), [refused])
   const read = (page: PageQuery) => run("listBulkJobRefusals", { params: { id }, query: page })

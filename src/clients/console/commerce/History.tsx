@@ -7,7 +7,7 @@ import { sentenceOf, wordsOf } from "../parts/Format.ts"
 import { By } from "../parts/Names.tsx"
 import { HistoryPagination } from "../parts/Pagination.tsx"
 import { type Column, Loaded, Section, Table, Time } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { useAskPart } from "../service/Hooks.ts"
 
 type Event = Success<"listEvents">["items"][number]
 
@@ -20,7 +20,7 @@ interface Props {
 
 export const History = ({ id, kind, labels }: Props) => {
   const [cursor, setCursor] = useState<number>()
-  const events = useAsk("listEvents", {
+  const events = useAskPart("listEvents", {
     query: { resource_type: kind, resource_id: id, limit: 20, ...(cursor === undefined ? {} : { cursor }) }
   })
   return (

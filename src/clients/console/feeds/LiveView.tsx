@@ -1,9 +1,8 @@
 /** A feed with its state: whether it is live, what came, and the way to earlier entries. */
-import { Link } from "@tanstack/react-router"
-import type { ReactNode } from "react"
+import { type ReactNode, useState } from "react"
 import { countOf } from "../parts/Format.ts"
 import { Unread, Waiting } from "../parts/Show.tsx"
-import { changed, useNarrow } from "../tables/List.tsx"
+import { PageLink, useNarrow } from "../tables/List.tsx"
 import type { Entry, Feed } from "./Feed.ts"
 import type { LiveFeed, Pause } from "./UseFeed.ts"
 
@@ -14,6 +13,8 @@ interface Props<A extends Entry> {
 
 export const LiveView = <A extends Entry>({ children, live }: Props<A>) => {
   const { busy, cause, feed, pause, readAgain, readEarlier } = live
+  // The button stays once it was used: it may have the focus.
+  const [isUsed, setUsed] = useState(false)
   return (
     <>
       <div className="row spread live">
@@ -24,9 +25,16 @@ export const LiveView = <A extends Entry>({ children, live }: Props<A>) => {
       </div>
       {cause !== undefined && <Unread cause={cause} again={readAgain} />}
       {feed === undefined ? cause === undefined && <Waiting /> : <Entries feed={feed}>{children}</Entries>}
-      {feed?.next !== undefined && (
+      {feed !== undefined && (feed.next !== undefined || isUsed) && (
         <div className="row end">
-          <button type="button" aria-disabled={busy} onClick={readEarlier}>
+          <button
+            type="button"
+            aria-disabled={busy || feed.next === undefined}
+            onClick={() => {
+              setUsed(true)
+              readEarlier()
+            }}
+          >
             {busy ? "Reading…" : "Earlier"}
           </button>
         </div>
@@ -75,11 +83,7 @@ const PauseButton = ({ live: { pause, setPaused } }: PauseProps) => {
   }
   switch (pause) {
     case "past":
-      return (
-        <Link to="." search={changed({ cursor: undefined, open: undefined })} className="button">
-          Newest
-        </Link>
-      )
+      return <PageLink change={{ cursor: undefined, open: undefined }}>Newest</PageLink>
     case "button":
       return (
         <button type="button" onClick={() => setPaused(false)}>

@@ -6,6 +6,7 @@ import { useRouterState } from "@tanstack/react-router"
 import { Cause, Exit } from "effect"
 import { Atom } from "effect/reactivity"
 import { useEffect, useRef } from "react"
+import { focusContent } from "../look/Focus.ts"
 import { inWords, isFinal, tell } from "../service/Failures.ts"
 import { useAtom, useBusy } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
@@ -91,7 +92,7 @@ export const Notices = () => {
           type="button"
           className="quiet"
           onClick={() => {
-            document.getElementById("content")?.focus({ preventScroll: true })
+            focusContent()
             dismiss()
           }}
         >

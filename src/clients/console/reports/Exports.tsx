@@ -7,7 +7,7 @@ import { Form } from "../parts/Form.tsx"
 import { countOf, sentenceOf } from "../parts/Format.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { change, useAsk, useMay } from "../service/Hooks.ts"
+import { change, useAskPart, useMay } from "../service/Hooks.ts"
 import { Filter, useNarrow } from "../tables/List.tsx"
 import { encodeFilters, kinds, useExportFields } from "./ExportFields.ts"
 import { formatField } from "./ExportThis.tsx"
@@ -57,7 +57,7 @@ const NewExport = ({ kind }: { readonly kind: ReportKind }) => {
 
 const Latest = () => {
   const { query, ...pages } = usePages()
-  const exports = useAsk("listReportExports", { query })
+  const exports = useAskPart("listReportExports", { query })
   return (
     <Section id="latest" title="Latest exports">
       <Loaded of={exports}>

@@ -1,5 +1,5 @@
 /** Every change of a counter, the newest first. */
-import { getRouteApi, Link } from "@tanstack/react-router"
+import { getRouteApi } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { filterFields, UsageAction } from "../../../insight/reports/model/Filter.ts"
 import type { UsageLedgerRow } from "../../../insight/reports/model/Report.ts"
@@ -8,7 +8,7 @@ import { countOf } from "../parts/Format.ts"
 import { By, FeatureName, RecordName, useFeatureNames } from "../parts/Names.tsx"
 import { type Column, Loaded, Table, Time } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
-import { changed, Filter, useNarrow } from "../tables/List.tsx"
+import { Filter, PageLink, useNarrow } from "../tables/List.tsx"
 import { ExportThis } from "./ExportThis.tsx"
 import { ReportsHeading } from "./ReportsHeading.tsx"
 import { UsageFilters } from "./UsageFilters.tsx"
@@ -122,16 +122,8 @@ export const Ledger = () => {
               empty={Object.keys(filters).length === 0 ? "Nothing was counted yet." : "No change of a counter matches."}
             />
             <nav aria-label="Pages" className="row end">
-              {cursor !== undefined && (
-                <Link to="." search={changed({ cursor: undefined })} className="button">
-                  Newest
-                </Link>
-              )}
-              {next !== undefined && (
-                <Link to="." search={changed({ cursor: next })} className="button">
-                  Earlier
-                </Link>
-              )}
+              {cursor !== undefined && <PageLink change={{ cursor: undefined }}>Newest</PageLink>}
+              {next !== undefined && <PageLink change={{ cursor: next }}>Earlier</PageLink>}
             </nav>
           </>
         )}

@@ -2,6 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router"
 import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react"
 import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
+import { focusContent } from "../look/Focus.ts"
 import { Icon, type IconName } from "../look/Icon.tsx"
 import { cappedOf, countOf, sentenceOf } from "../parts/Format.ts"
 import { type Choice, type Column, Loaded, Table } from "../parts/Show.tsx"
@@ -121,17 +122,16 @@ const SortLink = <A,>({
 
 const Pages = ({ page, search }: { readonly page: Page<unknown>; readonly search: ListSearch }) => (
   <nav aria-label="Pages" className="row end">
-    {search.cursor !== undefined && (
-      <Link to="." search={changed({ cursor: undefined })} className="button">
-        First page
-      </Link>
-    )}
-    {page.next !== undefined && (
-      <Link to="." search={changed({ cursor: nextCursorOf(page) ?? undefined })} className="button">
-        Next page
-      </Link>
-    )}
+    {search.cursor !== undefined && <PageLink change={{ cursor: undefined }}>First page</PageLink>}
+    {page.next !== undefined && <PageLink change={{ cursor: nextCursorOf(page) ?? undefined }}>Next page</PageLink>}
   </nav>
+)
+
+/** Leads to another page of the screen's list. It may go with the page before, so the focus goes to the top, as the view does. */
+export const PageLink = ({ change, children }: { readonly change: Change; readonly children: string }) => (
+  <Link to="." search={changed(change)} className="button" onClick={focusContent}>
+    {children}
+  </Link>
 )
 
 /** Leads the focus to the first control of a filter or of those after it, or else to the last one. */
