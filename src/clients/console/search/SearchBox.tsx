@@ -7,7 +7,7 @@ import { recent } from "../service/Recent.ts"
 import { commandsFor } from "./Commands.ts"
 import { commandGroup, type Group, groupsOfResults, type Option, recentGroup } from "./Options.tsx"
 import { placeOf } from "./Terms.ts"
-import { useSought } from "./UseSought.ts"
+import { lengthMin, useSought } from "./UseSought.ts"
 
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
@@ -37,18 +37,18 @@ export const SearchBox = () => {
   const [text, setText] = useState("")
   const [isOpen, setOpen] = useState(false)
   const { groups, said } = useGroups(isOpen ? text : "")
-  const { active, keys, place, setPlace } = useSteps(isOpen ? groups : [], setOpen)
+  const { active, activate, keys, place } = useSteps(isOpen ? groups : [], setOpen)
   const navigate = useNavigate()
   const router = useRouter()
   useShortcut(focus)
   const show = (typed: string) => {
     setText(typed)
-    setPlace(-1)
+    activate(undefined)
     setOpen(true)
   }
   const go = ({ path }: Option) => {
     setText("")
-    setPlace(-1)
+    activate(undefined)
     setOpen(false)
     router.history.push(router.history.createHref(`${router.basepath}${path}`))
   }
@@ -95,24 +95,25 @@ const Shortcut = () => (
   </span>
 )
 
-/** The option that the arrows have reached. */
+/** The option that the arrows have reached. It stays the same where results come later above it, so that Enter opens what was seen. */
 const useSteps = (groups: ReadonlyArray<Group>, setOpen: (isOpen: boolean) => void) => {
-  const [place, setPlace] = useState(-1)
+  const [key, activate] = useState<string>()
   const options = groups.flatMap((group) => group.options)
+  const place = options.findIndex((option) => option.key === key)
   const keys = (event: KeyboardEvent<HTMLInputElement>) => {
     if (event.key === "Escape" && groups.length > 0) {
       // The browser would empty the input as well.
       event.preventDefault()
-      setPlace(-1)
+      activate(undefined)
       return setOpen(false)
     }
     const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0
     if (by === 0) return
     event.preventDefault()
     setOpen(true)
-    setPlace((before) => Math.min(Math.max(before + by, -1), options.length - 1))
+    activate(options[Math.min(Math.max(place + by, -1), options.length - 1)]?.key)
   }
-  return { active: options[place], keys, place, setPlace }
+  return { active: options[place], activate, keys, place }
 }
 
 /** What is offered for a text, and what is said about it. */
@@ -125,7 +126,7 @@ const useGroups = (text: string): { readonly groups: ReadonlyArray<Group>; reado
   if (wanted === "") return { groups: [recentGroup(opened), commands].filter(isFilled), said: "" }
   const found = sought?.results === undefined ? [] : groupsOfResults(sought.results)
   const groups = [...found, commands].filter(isFilled)
-  if (sought?.text !== wanted) return { groups, said: "Searching…" }
+  if (sought?.text !== wanted) return { groups, said: wanted.length < lengthMin ? "" : "Searching…" }
   if (sought.results === undefined) return { groups, said: "The search failed. Press Enter to try again." }
   return { groups, said: found.some(isFilled) ? "" : "Nothing matches." }
 }

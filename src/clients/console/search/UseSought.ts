@@ -6,7 +6,8 @@ import { cancellable, send } from "../service/Service.ts"
 import { combinedOf } from "./Terms.ts"
 
 const pause = "150 millis"
-const lengthMin = 2
+/** A shorter text is not sought. */
+export const lengthMin = 2
 
 const seek = Effect.fnUntraced(function* (text: string) {
   const combined = combinedOf(text)

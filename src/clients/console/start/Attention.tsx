@@ -24,7 +24,7 @@ const shownMax = 3
 
 export const Attention = ({ product }: OfProduct) => {
   const may = useMay()
-  const kinds = useKinds(product)
+  const { isRead, kinds } = useKinds(product)
   const lines = kinds.flat()
   const [isWhole, setWhole] = useState(false)
   if (!may("ops:read") && !may("report:read") && !may("license:read")) return null
@@ -40,7 +40,7 @@ export const Attention = ({ product }: OfProduct) => {
             </button>
           </li>
         )}
-        {lines.length === 0 && <li className="calm quiet">Nothing else needs you now.</li>}
+        {lines.length === 0 && <li className="calm quiet">{isRead ? "Nothing else needs you now." : "…"}</li>}
       </ul>
     </Section>
   )
@@ -57,8 +57,8 @@ const firstOf = (kinds: ReadonlyArray<Lines>): Lines =>
     .sort((one, other) => one.kind - other.kind)
     .map(({ line }) => line)
 
-/** What fails first, then what is refused or near its end, then what expires. */
-const useKinds = (product: string | undefined): ReadonlyArray<Lines> => {
+/** What fails first, then what is refused or near its end, then what expires; and whether all of it was read. */
+const useKinds = (product: string | undefined) => {
   const may = useMay()
   const of = product === undefined ? {} : { product_id: product }
   const ops = may("ops:read") && product === undefined ? [{}] : []
@@ -73,15 +73,17 @@ const useKinds = (product: string | undefined): ReadonlyArray<Lines> => {
   const [report] = useAskEach("getAttention", may("report:read") ? [{ query: of }] : [])
   const queries = may("license:read") ? ending.map((query) => ({ query })) : []
   const [grace, expiring, maintenance] = useAskEach("listLicenses", queries)
-  return [
+  const kinds: ReadonlyArray<Lines> = [
     linesOf("The health of webhooks", webhooks, failingWebhooks),
     linesOf("The health of mail", mail, failingMail),
     linesOf("Refusals and quotas", report, oftenRefused),
-    linesOf("Refusals and quotas", report && causeOf(report) ? undefined : report, nearQuotas),
+    report === undefined || lastOf(report) === undefined ? [] : linesOf("Refusals and quotas", report, nearQuotas),
     linesOf("Licenses in their grace period", grace, inGrace(of)),
     linesOf("Licenses that expire", expiring, expire(of)),
     linesOf("Licenses whose updates end", maintenance, maintenanceEnds(of))
   ]
+  const asked = [webhooks, mail, report, grace, expiring, maintenance]
+  return { kinds, isRead: asked.every((each) => each?._tag !== "Initial") }
 }
 
 /** Lines of what was read. What could not be read may need attention, too. */

@@ -4,8 +4,9 @@ import { Effect, Layer } from "effect"
 import { Refusals } from "../../../../src/insight/activities/Refusals.ts"
 import { layerActivities } from "../../../support/http/Activities.ts"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
-import { atConsole, Browser } from "../browser/Browser.ts"
+import { atConsole, Browser, withPerson } from "../browser/Browser.ts"
 import { builtConsole } from "../browser/BuiltConsole.ts"
+import { held } from "../browser/Meanwhile.ts"
 
 const minutes = 5 * 60_000
 const refused = 4
@@ -46,6 +47,25 @@ layer(service, { timeout: minutes })("The overview", (it) => {
           assert.strictEqual(await lines.count(), refused + 1)
           assert.deepStrictEqual(await person.violations(), [])
         })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "says that nothing needs attention only once it knows that",
+    ({ skip }) =>
+      withPerson(skip, async (person) => {
+        const { hold, reached, release } = held()
+        const region = person.page.getByRole("region", { name: "Needs attention" })
+        await person.page.route("**/api/v1/**", (route) =>
+          /health|attention|_before=|grace_period/.test(route.request().url()) ? hold(route) : route.fallback()
+        )
+        await person.opens("", "Overview")
+        await reached
+        await region.waitFor()
+        assert.strictEqual(await region.getByText("Nothing").count(), 0)
+        release()
+        await region.getByRole("link").first().waitFor()
       }),
     minutes
   )

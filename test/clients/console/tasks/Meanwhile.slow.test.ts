@@ -126,7 +126,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
           yield* client.customers.create({ payload: { name: `Customer ${count}`, code: `meanwhile-${count}` } })
         yield* withPerson(skip, async (person) => {
           const { hold, reached, release } = held()
-          await person.opens("/activity?feed=events", "Activity")
+          await person.opens("/activity?feed=events&event_type=customer.created", "Activity")
           await person.page.locator("tbody tr").first().waitFor()
           await person.page.route(/\/api\/v1\/events\?(?!.*cursor=)/, hold)
           await reached
@@ -135,6 +135,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
           release()
           await person.page.locator("tbody tr").nth(55).waitFor({ state: "attached" })
           await person.page.getByRole("button", { name: "Reading…" }).waitFor({ state: "detached" })
+          assert.strictEqual(await person.page.locator("button:focus").textContent(), "Earlier")
         })
       }),
     minutes
@@ -222,6 +223,31 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
           await person.sees("No order is chosen: pick one of the suggestions.")
           await typed("1001 · paddle")
           await linked(paddle.id)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "results that come late do not change what Enter opens",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* prepare(0)
+        yield* client.customers.create({ payload: { name: "Issuing Bank", code: "issuing-bank" } })
+        yield* withPerson(skip, async (person) => {
+          const { hold, reached, release } = held()
+          await person.page.route("**/api/v1/search?*", hold)
+          await person.opens("/licenses", "Licenses")
+          await person.fill(/^Search/, "issu")
+          await person.press("ArrowDown")
+          const active = person.page.locator("[role=option][aria-selected=true]")
+          await active.filter({ hasText: "Issue a license" }).waitFor()
+          await reached
+          release()
+          await person.page.getByRole("option", { name: /Issuing Bank/ }).waitFor()
+          await active.filter({ hasText: "Issue a license" }).waitFor()
+          await person.press("Enter")
+          await person.seesHeading("Issue a license")
         })
       }),
     minutes
