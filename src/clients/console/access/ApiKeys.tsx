@@ -34,6 +34,7 @@ export const ApiKeys = () => {
             label="New API key"
             send="Create API key"
             primary
+            once={() => "the token"}
             effect="Anyone with this token gets the selected scopes. Select only what is needed."
             fields={creationFields(products)}
             initial={{ scopes: ["license:read"] }}

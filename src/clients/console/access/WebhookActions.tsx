@@ -24,6 +24,7 @@ export const NewWebhook = () => (
     label="New webhook"
     send="Create webhook"
     primary
+    once={() => "the secret"}
     effect="Events are delivered to the address from now on, signed with a secret that is shown next."
     fields={creation}
     initial={{ is_active: true }}
@@ -64,6 +65,7 @@ export const WebhookActions = ({ onDeleted, webhook }: Props & { readonly onDele
         label="New secret"
         title={`Replace the secret of ${name}`}
         send="Replace secret"
+        once={() => "the secret"}
         name={`New secret for ${name}`}
         effect="Deliveries are signed with a new secret. For 24 hours the old one signs them, too, so that receivers can change over."
         run={() => change("updateWebhook", { params, payload: { rotate_secret: true } })}

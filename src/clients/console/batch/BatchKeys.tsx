@@ -5,6 +5,7 @@ import { csvLine } from "../../../contract/api/Csv.ts"
 import type { Success } from "../../client/Client.ts"
 import { save } from "../batch/ReadAll.ts"
 import { takeFocus } from "../look/Focus.ts"
+import { copy, hasClipboard } from "../once/Clipboard.ts"
 import { useUnkept } from "../once/Unkept.ts"
 import { licenseCount, licenseName } from "../parts/LicenseName.ts"
 import { Heading, Table } from "../parts/Show.tsx"
@@ -41,20 +42,18 @@ export const BatchKeys = ({ of: issued }: { readonly of: IssuedBatch }) => {
     save(fileNameOf(name), fileOf(issued))
     setKept(true)
   }
-  // A browser offers the clipboard to pages of https only, and may refuse it.
-  const clipboard = navigator.clipboard as Clipboard | undefined
   const copyAll = () => {
     const keys = licenses.map(({ license_key }) => license_key).join("\n")
     const copied = () => {
       setCopied(true)
       setKept(true)
     }
-    void clipboard?.writeText(keys).then(copied, () => setCopied(false))
+    copy(keys, copied, () => setCopied(false))
   }
   return (
     <>
       <Heading title={`${licenseCount(licenses.length)} issued`}>
-        {clipboard !== undefined && (
+        {hasClipboard() && (
           <button type="button" onClick={copyAll}>
             {isCopied ? "Copied" : "Copy all keys"}
           </button>

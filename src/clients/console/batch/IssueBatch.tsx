@@ -72,7 +72,16 @@ const BatchForm = ({ done, links, product }: Props) => {
       policy: nameIn(lastOf(policies), sent.current?.policy_id),
       ...(sent.current?.name === undefined ? {} : { name: sent.current.name })
     })
-  return <Form<Batch, Issued> fields={fields} initial={links} send="Issue the batch" run={run} done={finish} />
+  return (
+    <Form<Batch, Issued>
+      fields={fields}
+      initial={links}
+      send="Issue the batch"
+      once={() => "the keys"}
+      run={run}
+      done={finish}
+    />
+  )
 }
 
 const useFields = (product: string, policies: Asked<"listPolicies">): FieldsOf<Batch> => {

@@ -73,6 +73,7 @@ const IssueForm = (props: {
       fields={fields}
       initial={props.links}
       send="Issue"
+      once={() => "the key"}
       run={(payload: Creation) => change("createLicense", { payload: { ...payload, product_id: props.product } })}
       done={props.done}
     />

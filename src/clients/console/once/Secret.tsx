@@ -1,6 +1,7 @@
 /** A key, token or secret that is shown only once. */
 import { useId, useRef, useState } from "react"
 import { takeFocus } from "../look/Focus.ts"
+import { copy, hasClipboard } from "./Clipboard.ts"
 import { useUnkept } from "./Unkept.ts"
 
 interface Props {
@@ -16,9 +17,6 @@ export const Secret = ({ label, text, what }: Props) => {
   const [isCopied, setCopied] = useState(false)
   useUnkept(what, !isCopied)
   const select = () => output.current !== null && getSelection()?.selectAllChildren(output.current)
-  // A browser offers the clipboard to pages of https only, and may refuse it.
-  const clipboard = navigator.clipboard as Clipboard | undefined
-  const copy = () => void clipboard?.writeText(text).then(() => setCopied(true), select)
   return (
     <div className="once">
       <p id={id} tabIndex={-1} ref={takeFocus}>
@@ -32,8 +30,8 @@ export const Secret = ({ label, text, what }: Props) => {
       >
         {text}
       </output>
-      <button type="button" onClick={clipboard === undefined ? select : copy}>
-        {isCopied ? "Copied" : clipboard === undefined ? "Select" : "Copy"}
+      <button type="button" onClick={() => copy(text, () => setCopied(true), select)}>
+        {isCopied ? "Copied" : hasClipboard() ? "Copy" : "Select"}
       </button>
     </div>
   )

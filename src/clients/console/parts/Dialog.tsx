@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useId, useRef, useState } from "react"
 import { createPortal } from "react-dom"
 import { unlessUnkept, useWhatIsUnkept } from "../once/Unkept.ts"
 import type { ChangeFieldsOf, FieldsOf } from "./Fields.tsx"
-import { type Edited, Form, type Sent } from "./Form.tsx"
+import { type Edited, Form, type FormProps, type Sent } from "./Form.tsx"
 import { offerUndo } from "./Notices.tsx"
 import { undoOfEdit } from "./Undo.ts"
 
@@ -31,6 +31,7 @@ interface ActionProps<P, A> {
   readonly edited?: Edited
   readonly danger?: boolean
   readonly primary?: boolean
+  readonly once?: FormProps<P, A>["once"]
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
   /** What it would do with the values that the form has now. */
   readonly preview?: (values: P) => ReactNode
@@ -71,7 +72,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   // Closing gives the focus back to the button; only then the dialog leaves the page.
   const close = () => dialog.current?.close()
   const closeUnlessUnkept = () => unlessUnkept(close)
-  const isHeld = useWhatIsUnkept() !== undefined && result !== undefined
+  const isHeld = useWhatIsUnkept() !== undefined
   const finish = (value: A, sent: Sent<P>) => {
     offerUndoOf(props, sent, value)
     const told = props.done?.(value)
@@ -105,11 +106,12 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
             edited={props.edited}
             send={props.send ?? props.label}
             danger={props.danger}
+            once={props.once}
             preview={props.preview}
             run={props.run}
             done={finish}
           >
-            <button type="button" onClick={close}>
+            <button type="button" onClick={closeUnlessUnkept}>
               Cancel
             </button>
           </Form>

@@ -5,6 +5,7 @@
  */
 import { Cause, Equal, Exit } from "effect"
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react"
+import { useUnkept } from "../once/Unkept.ts"
 import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
 import { useBusy } from "../service/Hooks.ts"
 import { sendingWith } from "../service/OpenKeys.ts"
@@ -36,6 +37,8 @@ export interface FormProps<P, A> {
   readonly edited?: Edited | undefined
   readonly send: string
   readonly danger?: boolean | undefined
+  /** What only the response has, as "the key": while it is awaited, the reader is asked before leaving. */
+  readonly once?: ((values: P) => string | undefined) | undefined
   /** Sends the values; for an edit, with the record as it was read last. */
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
   readonly done: (value: A, sent: Sent<P>) => void
@@ -63,6 +66,8 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
     if (Object.keys(faults).length > 0) view.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus()
   }, [faults])
   const [busy, track] = useBusy()
+  const awaited = useRef<string>(undefined)
+  useUnkept(awaited.current ?? "", busy && awaited.current !== undefined)
   const fail = (told: Told) => setFaults(faultsOf(told, fields))
   const send = (values: Values, read?: object): Promise<void> =>
     run(values as P, read).then((exit) => {
@@ -85,7 +90,7 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
       unsure.current = undefined
       setFaults(found)
     })
-  const read = (element: HTMLFormElement) => readForm(fields, new FormData(element), edited && opened)
+  const read = (element: HTMLFormElement) => readForm(fields, element, edited && opened)
   const [previewed, follow] = useFollowed(props.preview === undefined ? undefined : read, view)
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
@@ -93,6 +98,7 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
     const { found, values } = read(event.currentTarget)
     setFaults(found)
     if (Object.keys(found).length > 0) return
+    awaited.current = props.once?.(values as P)
     void track(edited === undefined ? send(values) : sendUnlessChanged(values, edited))
   }
   return (
@@ -126,10 +132,24 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
 }
 
 /** What a form has: what is missing or wrong, and the values; of an edit those that the reader changed. */
-const readForm = (fields: Entries, form: FormData, opened: Values | undefined) =>
-  opened === undefined
-    ? { found: { ...missingIn(fields, form), ...faultsIn(fields, form) }, values: givenIn(fields, form) }
-    : { found: faultsIn(fields, form), values: changedIn(fields, form, opened) }
+const readForm = (fields: Entries, element: HTMLFormElement, opened: Values | undefined) => {
+  const form = new FormData(element)
+  const faults = { ...faultsIn(fields, form), ...unreadableIn(element) }
+  return opened === undefined
+    ? { found: { ...missingIn(fields, form), ...faults }, values: givenIn(fields, form) }
+    : { found: faults, values: changedIn(fields, form, opened) }
+}
+
+/** Half a date, or letters in a number: the browser gives such an input as an empty one, which would clear a value. */
+const unreadableIn = (element: HTMLFormElement): Faults =>
+  Object.fromEntries(
+    [...element.elements]
+      .filter((input) => input instanceof HTMLInputElement && input.validity.badInput)
+      .map((input) => [
+        (input as HTMLInputElement).name,
+        "This is not complete, or no valid value: correct or clear it."
+      ])
+  )
 
 /** The values that a form has while one types, unless they are not whole. */
 const useFollowed = (

@@ -150,6 +150,7 @@ const Issue = ({ product }: InProduct) => {
       label="Issue a license"
       effect={`It follows the policy ${policy.name}.`}
       primary
+      once={() => "the key"}
       fields={fields}
       run={(payload: NewLicense) =>
         change("createLicense", { payload: { ...payload, product_id: product, policy_id: policy.id } })

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { atConsole, consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+import { held } from "../browser/Meanwhile.ts"
 
 const minutes = 5 * 60_000
 
@@ -162,6 +163,39 @@ layer(consoleLayer, { timeout: minutes })("What is shown once", (it) => {
           await person.click("Sign out")
           await person.click("Leave")
           await person.seesHeading("Licensing console")
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "is not lost by who leaves while the service still responds",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { product_id } = yield* issue({}, { customer_name: "Once Slow" })
+        yield* withPerson(skip, async (person) => {
+          const { hold, reached, release } = held()
+          await person.opens(`/licenses?product_id=${product_id}`, "Licenses")
+          await person.click("Once Slow", "link")
+          await person.seesHeading("Once Slow")
+          await person.page.route("**/rotate-key", hold)
+          await person.pick("More", "New key")
+          await person.click("Replace key")
+          await reached
+          for (const leave of [
+            () => person.press("Escape"),
+            () => person.click("Cancel"),
+            () => person.page.evaluate("history.back()")
+          ]) {
+            await leave()
+            await person.page.getByRole("heading", { name: "Leave without the key?" }).waitFor()
+            await person.click("Stay")
+          }
+          release()
+          await secret(person).waitFor()
+          await person.click("Close")
+          await person.click("Leave")
+          await person.isDone()
         })
       }),
     minutes
