@@ -61,6 +61,7 @@ export const english = {
   },
   expires: "Expires",
   never: "Never",
+  firstUse: "Known from the first use on",
   worksUntil: "Works until",
   starts: "Starts",
   updatesUntil: "Updates until",

@@ -62,6 +62,7 @@ export const german: Texts = {
   },
   expires: "Läuft ab",
   never: "Nie",
+  firstUse: "Steht ab der ersten Nutzung fest",
   worksUntil: "Läuft weiter bis",
   starts: "Beginnt",
   updatesUntil: "Updates bis",

@@ -11,11 +11,18 @@ export const License = ({ id, isOnly }: { readonly id: string; readonly isOnly: 
   const texts = useTexts()
   const { again, result } = useRead("GET /licenses/:license_id", { license_id: id })
   if (result === undefined) return <Waiting />
-  if ("refused" in result) return <Unread refused={result.refused} onAgain={again} />
+  const back = !isOnly && <BackTo path="" />
+  if ("refused" in result)
+    return (
+      <>
+        {back}
+        <Unread refused={result.refused} onAgain={again} />
+      </>
+    )
   const license = result.answer.data
   return (
     <>
-      {!isOnly && <BackTo path="" />}
+      {back}
       <Heading>{license.product_name}</Heading>
       <p className="about">
         <Status status={license.status} />
@@ -47,12 +54,17 @@ interface Of {
 const Terms = ({ license }: Of) => {
   const texts = useTexts()
   const { day } = useFormats()
-  const { access_ends_at, expires_at, maintenance_expires_at, starts_at } = license
+  const { access_ends_at, expires_at, license_type, maintenance_expires_at, starts_at } = license
+  // Of these types, only a term that has not begun has no end.
+  const isUnending = license_type === "perpetual" || license_type === "consumption"
   const isLate = license.status === "grace_period" && access_ends_at !== undefined
   return (
     <dl className="card terms">
       {starts_at !== undefined && <Fact name={texts.starts} value={day(starts_at)} />}
-      <Fact name={texts.expires} value={expires_at === undefined ? texts.never : day(expires_at)} />
+      <Fact
+        name={texts.expires}
+        value={expires_at !== undefined ? day(expires_at) : isUnending ? texts.never : texts.firstUse}
+      />
       {isLate && <Fact name={texts.worksUntil} value={day(access_ends_at)} />}
       {maintenance_expires_at !== undefined && <Fact name={texts.updatesUntil} value={day(maintenance_expires_at)} />}
     </dl>

@@ -1,7 +1,6 @@
 /** What can be done with a license, each with the effect that it has. */
 
 import { Effect, Exit } from "effect"
-import { AsyncResult } from "effect/reactivity"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { Consequences, KeyReplaced } from "../consequences/Consequences.tsx"
@@ -12,12 +11,29 @@ import { licenseTitle } from "../parts/LicenseName.ts"
 import { Time } from "../parts/Show.tsx"
 import { undoOfEdit } from "../parts/Undo.ts"
 import { sendsMail } from "../service/Address.ts"
-import { change, changeBy, run, useAsk } from "../service/Hooks.ts"
+import { change, changeBy, run } from "../service/Hooks.ts"
 import { isUnsure, now, type Payload, send } from "../service/Service.ts"
+import { isRenewable, useLicenseType } from "./Expiry.tsx"
 import { termField } from "./Term.tsx"
 
 interface Props {
   readonly license: License
+}
+
+export type Limit = "max_activations" | "max_container_instances" | "max_floating_users"
+
+export const Reinstate = ({ license }: Props) => {
+  const { id } = license
+  return (
+    <Action
+      label="Reinstate"
+      title={`Reinstate ${licenseTitle(license)}`}
+      effect="The license works again, in the state that its dates give. Devices need no new activation."
+      preview={() => <Consequences id={id} change={{ action: "reinstate" }} />}
+      run={() => unlessDone(id, isOn, "reinstateLicense")}
+      undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params: { id } }) })}
+    />
+  )
 }
 
 export const Transitions = ({ license }: Props) => {
@@ -26,15 +42,7 @@ export const Transitions = ({ license }: Props) => {
   return (
     <>
       {status === "suspended" ? (
-        <Action
-          key="reinstate"
-          label="Reinstate"
-          title={`Reinstate ${licenseTitle(license)}`}
-          effect="The license works again, in the state that its dates give. Devices need no new activation."
-          preview={() => <Consequences id={id} change={{ action: "reinstate" }} />}
-          run={() => unlessDone(id, isOn, "reinstateLicense")}
-          undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params }) })}
-        />
+        <Reinstate key="reinstate" license={license} />
       ) : (
         <Action
           key="suspend"
@@ -103,14 +111,11 @@ const renewalOf = ({ term, ...given }: Asked): Renewal =>
     ? given
     : { expires_at: term }
 
-/** Types of licenses that can be renewed. */
-const renewable: ReadonlySet<string> = new Set(["subscription", "time_limited", "trial"])
-
 export const Extend = ({ isPlain = false, license }: Props & { readonly isPlain?: boolean }) => {
   const { id, policy_id } = license
-  const policy = useAsk("getPolicy", { params: { id: policy_id } })
+  const type = useLicenseType(policy_id)
   const from = Math.max(license.expires_at ?? 0, now())
-  if (AsyncResult.isSuccess(policy) && !renewable.has(policy.value.license_type)) return null
+  if (type !== undefined && !isRenewable(type)) return null
   return (
     <Action
       label="Extend"
@@ -131,21 +136,21 @@ export const Extend = ({ isPlain = false, license }: Props & { readonly isPlain?
       fields={renewal(from)}
       preview={(asked: Asked) => <Consequences id={id} change={{ action: "renew", parameters: renewalOf(asked) }} />}
       run={(asked: Asked) => change("renewLicense", { params: { id }, payload: renewalOf(asked) })}
-      undo={(after) => ({ said: "The license is extended.", run: () => restoreExpiry(license, after) })}
+      undo={(after) => ({ said: "The license is extended.", run: restore(license, "expires_at", after) })}
     />
   )
 }
 
-/** Gives a license its earlier expiry, unless somebody has changed it again. */
-const restoreExpiry = ({ expires_at, id }: License, after: License) => {
-  const params = { id }
+/** Gives a license an earlier value, unless somebody has changed it again. */
+export const restore = (before: License, name: "expires_at" | Limit, after: License) => {
+  const params = { id: before.id }
   const back = undoOfEdit(
-    { record: { expires_at }, reread: () => run("getLicense", { params }) },
-    { expires_at: after.expires_at },
+    { record: before, reread: () => run("getLicense", { params }) },
+    { [name]: after[name] },
     after,
     (payload: Payload<"updateLicense">, read) => change("updateLicense", { params, payload }, read)
   )
-  return back === undefined ? Promise.resolve(Exit.void) : back()
+  return back ?? (() => Promise.resolve(Exit.void))
 }
 
 type MaintenanceRenewal = Payload<"renewLicenseMaintenance">
@@ -193,6 +198,7 @@ export const RotateKey = ({ license }: Props) => (
     label="New key"
     title={`Replace the key of ${licenseTitle(license)}`}
     send="Replace key"
+    once={() => "the key"}
     effect="The license gets a new key, and the old key stops working at once. Send the new one to the customer."
     danger
     fields={rotation}
@@ -236,6 +242,7 @@ export const Transfer = ({ license }: Props) => (
     title={`Transfer ${licenseTitle(license)}`}
     effect="The license belongs to somebody else from now on. It counts as one of the transfers that the policy allows."
     fields={transfer}
+    once={({ rotate_key }: Transfer) => (rotate_key === true ? "the key" : undefined)}
     preview={(asked: Transfer) => <TransferPreview license={license} asked={asked} />}
     run={(payload: Transfer) => change("transferLicense", { params: { id: license.id }, payload })}
     done={(result) =>

@@ -5,6 +5,7 @@ import type { License } from "../../../licensing/model/License.ts"
 import { countOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
+import { Expiry } from "./Expiry.tsx"
 
 /** Where all belong to one customer: each is named by what was bought, and by whom if that is somebody else. */
 const boughtColumn: Column<License> = {
@@ -57,7 +58,11 @@ export const licenseColumns = (
   { title: "Product", goes: "next", show: product },
   { title: "Policy", goes: "first", show: policy },
   { title: "Key", goes: "last", show: (license) => <Key of={license} /> },
-  { title: "Expires", sort: "expires_at", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
+  {
+    title: "Expires",
+    sort: "expires_at",
+    show: ({ expanded, expires_at }) => <Expiry at={expires_at} only="day" type={expanded?.policy?.license_type} />
+  },
   { title: "Issued", sort: "created_at", goes: "first", show: ({ created_at }) => <Time at={created_at} only="day" /> },
   {
     title: "Devices",

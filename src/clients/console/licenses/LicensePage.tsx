@@ -16,6 +16,7 @@ import { useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
 import { Devices } from "./Devices.tsx"
 import { Diagnosis } from "./Diagnosis.tsx"
+import { Expiry, isRenewable, useLicenseType } from "./Expiry.tsx"
 import { Extend, RenewMaintenance, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
 import { ApplyPolicy, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
 import { Limits } from "./Limits.tsx"
@@ -99,23 +100,26 @@ const Uses = ({ license, mayChange, refused }: UsesProps) => {
   )
 }
 
-const Until = ({ license: { expires_at, maintenance_expires_at } }: { readonly license: License }) => (
-  <>
-    {expires_at === undefined ? (
-      <span>never expires</span>
-    ) : (
-      <span>
-        {expires_at < now() ? "expired" : "expires"} <Time at={expires_at} only="day" />
-      </span>
-    )}
-    {maintenance_expires_at !== undefined && (
-      <span>
-        {maintenance_expires_at < now() ? "updates ended" : "updates until"}{" "}
-        <Time at={maintenance_expires_at} only="day" />
-      </span>
-    )}
-  </>
-)
+const Until = ({ license: { expires_at, maintenance_expires_at, policy_id } }: { readonly license: License }) => {
+  const type = useLicenseType(policy_id)
+  return (
+    <>
+      {expires_at !== undefined ? (
+        <span>
+          {expires_at < now() ? "expired" : "expires"} <Time at={expires_at} only="day" />
+        </span>
+      ) : (
+        type !== undefined && <span>{isRenewable(type) ? "its term begins with its first use" : "never expires"}</span>
+      )}
+      {maintenance_expires_at !== undefined && (
+        <span>
+          {maintenance_expires_at < now() ? "updates ended" : "updates until"}{" "}
+          <Time at={maintenance_expires_at} only="day" />
+        </span>
+      )}
+    </>
+  )
+}
 
 /** What ends something stands last, after a rule. */
 const MoreActions = ({ license }: { readonly license: License }) => (
@@ -137,6 +141,7 @@ const OrderOf = ({ id }: { readonly id: string }) => (
 const About = ({ license, mayChange }: { readonly license: License; readonly mayChange: boolean }) => {
   const may = useMay()
   const batch = license.metadata[batchKey]
+  const type = useLicenseType(license.policy_id)
   return (
     <Section id="about" title="About" actions={mayChange && <ChangePolicy license={license} />}>
       <Facts
@@ -174,7 +179,7 @@ const About = ({ license, mayChange }: { readonly license: License; readonly may
                 ]
               ] as const)
             : []),
-          ["Expires", <Time key="expires" at={license.expires_at} none="never" />],
+          ["Expires", <Expiry key="expires" at={license.expires_at} type={type} />],
           ...(license.maintenance_expires_at === undefined
             ? []
             : ([["Updates until", <Time key="maintenance" at={license.maintenance_expires_at} />]] as const)),

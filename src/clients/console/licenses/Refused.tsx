@@ -1,9 +1,12 @@
 /** What applications were refused lately, and what ends that: the reason first, then the remedy beside it. */
 
 import { Link } from "@tanstack/react-router"
-import type { ReactNode } from "react"
+import { Effect } from "effect"
+import { type ReactNode, useRef } from "react"
+import { refuse } from "../../../contract/api/Failure.ts"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import { Client } from "../../client/Client.ts"
 import { Consequences } from "../consequences/Consequences.tsx"
 import { startOfDay } from "../parts/Days.ts"
 import { Action } from "../parts/Dialog.tsx"
@@ -11,8 +14,9 @@ import type { NameOf } from "../parts/FeatureNames.ts"
 import { countOf } from "../parts/Format.ts"
 import { FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { Time, Waiting } from "../parts/Show.tsx"
-import { causeOf, change, lastOf, useAsk, useMay } from "../service/Hooks.ts"
-import { Extend, RenewMaintenance } from "./LicenseActions.tsx"
+import { causeOf, changeBy, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { send } from "../service/Service.ts"
+import { Extend, type Limit, Reinstate, RenewMaintenance, restore } from "./LicenseActions.tsx"
 import { groupsOf, type RefusalGroup, wordsOfRefusal } from "./RefusalWords.ts"
 
 const daysBack = 30
@@ -136,24 +140,15 @@ const ToPart = ({ children, part }: { readonly part: string; readonly children: 
   </a>
 )
 
-const Reinstate = ({ license: { id } }: { readonly license: License }) => (
-  <Action
-    label="Reinstate"
-    effect="The license works again, in the state that its dates give. Devices need no new activation."
-    run={() => change("reinstateLicense", { params: { id } })}
-    undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params: { id } }) })}
-  />
-)
-
 interface OneMoreProps {
   readonly license: License
-  readonly limit: "max_activations" | "max_container_instances" | "max_floating_users"
+  readonly limit: Limit
   readonly noun: string
 }
 
 const OneMore = ({ license, limit, noun }: OneMoreProps) => {
-  const params = { id: license.id }
   const now = license.limits[limit] ?? 0
+  const sent = useRef(false)
   // The refusal is of an earlier limit: without one, a number would begin to limit the license.
   if (now === 0 && limit !== "max_floating_users") return null
   return (
@@ -161,11 +156,25 @@ const OneMore = ({ license, limit, noun }: OneMoreProps) => {
       label={`Allow one more ${noun}`}
       effect={`This license alone may have ${countOf(now + 1)} in place of ${countOf(now)}.`}
       preview={() => <Consequences id={license.id} change={{ action: "update", parameters: { [limit]: now + 1 } }} />}
-      run={() => change("updateLicense", { params, payload: { [limit]: now + 1 } })}
-      undo={() => ({
-        said: `The license may have ${countOf(now + 1)}.`,
-        run: () => change("updateLicense", { params, payload: { [limit]: license[limit] ?? null } })
-      })}
+      run={() => changeBy(oneMore(license, limit, now + 1, sent))}
+      undo={(after) => ({ said: `The license may have ${countOf(now + 1)}.`, run: restore(license, limit, after) })}
     />
   )
 }
+
+/** Raises a limit, unless somebody has changed it since it was shown: a higher one would be lowered. `sent`: perhaps it was done. */
+const oneMore = Effect.fnUntraced(function* (
+  { id, limits }: License,
+  limit: Limit,
+  raised: number,
+  sent: { current: boolean }
+) {
+  const params = { id }
+  const current = yield* send("getLicense", { params })
+  const value = current.limits[limit]
+  if (value !== limits[limit] && !(sent.current && value === raised)) return yield* changed
+  sent.current = true
+  return yield* Client.ifUnchanged(current)(send("updateLicense", { params, payload: { [limit]: raised } }))
+})
+
+const changed = refuse("CONFLICT", "Somebody has changed this limit meanwhile: reload the page to see it.")

@@ -1,0 +1,74 @@
+/** What ends a refusal, at the page of a license, while somebody else looks at the same page. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Refusals } from "../../../../src/insight/activities/Refusals.ts"
+import { layerActivities } from "../../../support/http/Activities.ts"
+import { issue } from "../../../support/http/IssuedLicenses.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { Browser, withPerson } from "../browser/Browser.ts"
+import { builtConsole } from "../browser/BuiltConsole.ts"
+
+const minutes = 5 * 60_000
+const service = Layer.merge(layerActivities().pipe(Layer.provideMerge(builtConsole)), Browser.layer)
+
+layer(service, { timeout: minutes })("A remedy", (it) => {
+  it.effect(
+    "lowers no limit that somebody else has raised meanwhile, also if it is undone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id, runtime } = yield* issue({ max_activations: 1 }, { customer_name: "Ada" })
+        yield* runtime.activate({ payload: { fingerprint: "first" } })
+        yield* Effect.flip(runtime.activate({ payload: { fingerprint: "second" } }))
+        yield* (yield* Refusals).pass
+        const raise = (max_activations: number) =>
+          Effect.runPromise(client.licenses.update({ params: { id }, payload: { max_activations } }))
+        const isNow = async (limit: number) => {
+          const { limits } = await Effect.runPromise(client.licenses.get({ params: { id } }))
+          assert.strictEqual(limits.max_activations, limit)
+        }
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, "Ada")
+          await person.click("Allow one more device")
+          await raise(20)
+          await person.click("Allow one more device")
+          await person.sees("Somebody has changed this limit meanwhile: reload the page to see it.")
+          await isNow(20)
+          await person.opens(`/licenses/${id}`, "Ada")
+          await person.pick("Allow one more device", "Allow one more device")
+          await person.isDone()
+          await isNow(21)
+          await raise(30)
+          await person.click("Undo")
+          await person.sees(/^Not undone/)
+          await isNow(30)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "that somebody else took first is not offered to be undone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const { id, runtime } = yield* issue({}, { customer_name: "Bob" })
+        const params = { id }
+        yield* client.licenses.suspend({ params })
+        yield* Effect.flip(runtime.activate({ payload: { fingerprint: "first" } }))
+        yield* (yield* Refusals).pass
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, "Bob")
+          await person.click("Reinstate")
+          await Effect.runPromise(client.licenses.reinstate({ params }))
+          await person.click("Reinstate")
+          await person.sees(/The license is in this state already/)
+          await person.press("Escape")
+          await person.isDone()
+          assert.strictEqual(await person.page.getByRole("button", { name: "Undo" }).count(), 0)
+        })
+        assert.strictEqual((yield* client.licenses.get({ params })).status, "active")
+      }),
+    minutes
+  )
+})
