@@ -4,7 +4,7 @@
  * one starts another.
  */
 import { Worker } from "node:worker_threads"
-import { Effect, type Scope } from "effect"
+import { Effect, FiberSet, type Scope } from "effect"
 import type { OutgoingMail, Sender, SmtpFailure } from "./SmtpSession.ts"
 
 export type SmtpOrder =
@@ -35,15 +35,19 @@ export const makeSmtpThread = Effect.fnUntraced(function* (
   sender: Sender,
   script = workerScript
 ): Effect.fn.Return<Connect, never, Scope.Scope> {
+  const fork = yield* FiberSet.makeRuntime<never>()
   const waiting = new Map<number, (failure: SmtpFailure | undefined) => void>()
   let worker: Worker | undefined
   let connections = 0
 
   const start = (): Worker => {
     const started = new Worker(script, { name: "mail", resourceLimits, workerData: sender })
-    const onEnd = () => {
+    const onEnd = (cause: NodeJS.ErrnoException | number) => {
       if (worker !== started) return
       worker = undefined
+      // Without the message of an error, which may contain what a mail says.
+      const error = typeof cause === "number" ? cause : (cause.code ?? cause.name)
+      fork(Effect.logError("The mail thread has ended; the next connection starts another one.", { error }))
       // A copy: a fiber that continues at once may open the next connection.
       for (const resume of [...waiting.values()]) resume(threadEnded)
     }

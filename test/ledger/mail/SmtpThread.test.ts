@@ -1,6 +1,6 @@
 /** What becomes of connections whose thread ends. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Logger } from "effect"
 import { makeSmtpThread } from "../../../src/ledger/mail/SmtpThread.ts"
 
 const sender = {
@@ -20,8 +20,9 @@ const ending = new URL(
 )
 
 describe("the mail thread", () => {
-  it.live("has failed for all its connections when it ends, and another one starts", () =>
-    Effect.gen(function* () {
+  it.live("has failed for all its connections when it ends, which is logged, and another one starts", () => {
+    const logged: Array<unknown> = []
+    return Effect.gen(function* () {
       const connect = yield* makeSmtpThread(sender, ending)
       const failed = { reason: "connection_failed", isFinal: false, isConnected: false }
       const [first, second] = [yield* connect, yield* connect]
@@ -32,6 +33,8 @@ describe("the mail thread", () => {
       assert.deepStrictEqual(yield* Effect.flip(first.send(mail)), failed)
       const next = yield* connect
       assert.deepStrictEqual(yield* Effect.flip(next.send(mail)), failed)
-    }).pipe(Effect.scoped)
-  )
+      const message = "The mail thread has ended; the next connection starts another one."
+      assert.deepStrictEqual(logged, Array(2).fill([message, { error: 0 }]))
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])))
+  })
 })
