@@ -666,6 +666,15 @@ namespace Licensing
             if (held == null || own == null) return OutcomeOf(NotActivated);
             var got = await AskAsync(operation, more, own).ConfigureAwait(false);
             if (!got.Refused || !RuleOf(got.Code).Again) return Settle(operation, got, null);
+            if (operation == "offline" && held == "seat")
+            {
+                // Only an activation gets an envelope: its refusal is not about the seat.
+                lock (state)
+                {
+                    Settle(operation, got, null);
+                    return OutcomeOf(got, Decision.Warn);
+                }
+            }
             var regaining = held == "seat" ? "floating/checkout" : "activate";
             var regained = await AskAsync(regaining, Nothing, own).ConfigureAwait(false);
             var outcome = Settle(regaining, regained, null);
@@ -699,17 +708,15 @@ namespace Licensing
             var own = IdentityOf(null);
             if (own == null) return OutcomeOf(NotActivated);
             // A seat that was lost has no token: nothing is left to give back.
-            var isGone = operation == "floating/checkin" && Holding != "device" && more.Count == 0;
+            var isGone = operation == "floating/checkin" && more.Count == 0;
             var got = isGone ? NotActivated : await AskAsync(operation, more, own).ConfigureAwait(false);
             var isNothing = isGone || got.Code == "DEVICE_STATE_CONFLICT" || got.Code == "DEVICE_NOT_FOUND" ||
                             got.Code.StartsWith("LEASE_", StringComparison.Ordinal);
             lock (state)
             {
                 if (got.Granted) See(Member(got.Content, "issued_at"));
-                // Only a checkin gives a seat back.
-                var isKept = operation == "deactivate" && holding == "seat";
-                if ((got.Granted || isNothing) && !isKept) Release();
-                else if (got.Refused && !isNothing) Refuse(got);
+                if (got.Granted || isNothing) Release(operation == "deactivate" ? "device" : "seat");
+                else if (got.Refused) Refuse(got);
                 Save();
                 if (!got.Granted && !isNothing) return OutcomeOf(got);
                 var verdict = Verdict;
@@ -949,7 +956,9 @@ namespace Licensing
         private Dictionary<string, object> Content(string slot) =>
             responses.TryGetValue(slot, out var kept) ? kept.Content : null;
 
-        private Dictionary<string, object> Seat() => Content("lease") ?? Content("checkout");
+        /// <summary>The seat that is held.</summary>
+        private Dictionary<string, object> Seat() =>
+            holding == "seat" ? Content("lease") ?? Content("checkout") : null;
 
         /// <summary>The member of a request, if there is one.</summary>
         private Dictionary<string, object> LeaseToken()
@@ -1009,7 +1018,7 @@ namespace Licensing
             See(Member(content, "issued_at"));
             responses.Remove("refusal");
             isClockAhead = now - Millis(content, "issued_at") > Skew;
-            if (gives != null && gives != holding) Forget();
+            if (gives != null && gives != holding) Forget(gives == "device");
             if (gives != null) holding = gives;
             Slots.TryGetValue(got.Answer.Text("kind") ?? "", out var slot);
             var isSeat = holding == "seat";
@@ -1030,7 +1039,7 @@ namespace Licensing
             isClockAhead = isAhead;
             if (refusal != null && Millis(refusal.Content, "issued_at") > Millis(got.Content, "issued_at"))
             {
-                Forget();
+                Forget(true);
                 responses["refusal"] = refusal;
             }
         }
@@ -1044,30 +1053,36 @@ namespace Licensing
             var reach = RuleOf(got.Code).Reach;
             var isOfHolding = holding == (reach == "activation" ? "device" : "seat");
             if (reach == "request" || reach != "license" && !isOfHolding) return;
-            // A borrowed seat stays taken: only its token gives it back.
-            var isTaken = Millis(Seat(), "borrowed_until") > Millis(got.Content, "issued_at");
-            if (!isTaken || got.Code != "LICENSE_SUSPENDED" && got.Code != "LICENSE_EXPIRED") Forget();
+            var isBorrowed = Millis(Content("checkout"), "borrowed_until") > Millis(got.Content, "issued_at");
+            // A borrowed seat stays taken.
+            var stays = reach == "activation" || got.Code == "LICENSE_SUSPENDED" || got.Code == "LICENSE_EXPIRED";
+            Forget(isBorrowed && stays);
             responses["refusal"] = new Kept { Text = got.Text, Content = got.Content };
         }
 
-        private void Release()
+        /// <summary>The activation or the seat was given back; the other one stays.</summary>
+        private void Release(string given)
         {
-            Forget();
+            if (given == "seat") responses.Remove("checkout");
+            if (given != holding) return;
+            Forget(true);
             holding = null;
             due = double.PositiveInfinity;
         }
 
         private void Begin(string licenseKey)
         {
-            Release();
+            Release(holding);
             responses.Clear();
             identity = new Identity { LicenseKey = licenseKey };
         }
 
-        private void Forget()
+        /// <summary>Only the token in the checkout gives a seat back, also beside an activation.</summary>
+        private void Forget(bool keepsToken)
         {
             used = null;
-            foreach (var slot in Slots.Values) responses.Remove(slot);
+            foreach (var slot in Slots.Values)
+                if (slot != "checkout" || !keepsToken) responses.Remove(slot);
         }
 
         private void See(object issuedAt)

@@ -584,6 +584,13 @@ public final class LicenseKit implements AutoCloseable {
     if (holding() == null || own == null) return outcomeOf(NOT_ACTIVATED);
     Believed got = ask(operation, more, own);
     if (!got.refused() || !ruleOf(got.code()).again()) return settle(operation, got, null);
+    if (operation.equals("offline") && holding().equals("seat")) {
+      // Only an activation gets an envelope: its refusal is not about the seat.
+      synchronized (state) {
+        settle(operation, got, null);
+        return outcomeOf(got, Decision.WARN);
+      }
+    }
     String regaining = holding().equals("seat") ? "floating/checkout" : "activate";
     Believed regained = ask(regaining, Map.of(), own);
     Outcome outcome = settle(regaining, regained, null);
@@ -611,16 +618,14 @@ public final class LicenseKit implements AutoCloseable {
     Identity own = identityOf(null);
     if (own == null) return outcomeOf(NOT_ACTIVATED);
     // A seat that was lost has no token: nothing is left to give back.
-    boolean isGone = operation.equals("floating/checkin") && !"device".equals(holding()) && more.isEmpty();
+    boolean isGone = operation.equals("floating/checkin") && more.isEmpty();
     Believed got = isGone ? NOT_ACTIVATED : ask(operation, more, own);
     boolean isNothing = isGone || Set.of("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND").contains(got.code())
         || got.code().startsWith("LEASE_");
     synchronized (state) {
       if (got.granted()) see(got.answer().text("issued_at"));
-      // Only a checkin gives a seat back.
-      boolean isKept = operation.equals("deactivate") && "seat".equals(holding);
-      if ((got.granted() || isNothing) && !isKept) release();
-      else if (got.refused() && !isNothing) refuse(got);
+      if (got.granted() || isNothing) release(operation.equals("deactivate") ? "device" : "seat");
+      else if (got.refused()) refuse(got);
       save();
       if (!got.granted() && !isNothing) return outcomeOf(got);
       Verdict verdict = verdict();
@@ -830,7 +835,9 @@ public final class LicenseKit implements AutoCloseable {
     return kept == null ? null : kept.content();
   }
 
+  /** The seat that is held. */
   private Map<String, Object> seat() {
+    if (!"seat".equals(holding)) return null;
     return responses.containsKey("lease") ? content("lease") : content("checkout");
   }
 
@@ -877,7 +884,7 @@ public final class LicenseKit implements AutoCloseable {
     see(content.get("issued_at"));
     responses.remove("refusal");
     isClockAhead = now - millis(content, "issued_at") > SKEW;
-    if (gives != null && !gives.equals(holding)) forget();
+    if (gives != null && !gives.equals(holding)) forget(gives.equals("device"));
     if (gives != null) holding = gives;
     String slot = SLOTS.get(String.valueOf(content.get("kind")));
     boolean isSeat = "seat".equals(holding);
@@ -896,7 +903,7 @@ public final class LicenseKit implements AutoCloseable {
     take(got, 0, "device");
     isClockAhead = isAhead;
     if (refusal != null && millis(refusal.content(), "issued_at") > millis(got.content(), "issued_at")) {
-      forget();
+      forget(true);
       responses.put("refusal", refusal);
     }
   }
@@ -907,27 +914,32 @@ public final class LicenseKit implements AutoCloseable {
     String reach = ruleOf(got.code()).reach();
     boolean isOfHolding = reach.equals("activation") ? "device".equals(holding) : "seat".equals(holding);
     if (reach.equals("request") || !reach.equals("license") && !isOfHolding) return;
-    // A borrowed seat stays taken: only its token gives it back.
-    boolean isTaken = millis(seat(), "borrowed_until") > millis(got.content(), "issued_at");
-    if (!isTaken || !Set.of("LICENSE_SUSPENDED", "LICENSE_EXPIRED").contains(got.code())) forget();
+    boolean isBorrowed = millis(content("checkout"), "borrowed_until") > millis(got.content(), "issued_at");
+    // A borrowed seat stays taken.
+    boolean stays = reach.equals("activation") || Set.of("LICENSE_SUSPENDED", "LICENSE_EXPIRED").contains(got.code());
+    forget(isBorrowed && stays);
     responses.put("refusal", new Kept(got.text(), got.content()));
   }
 
-  private void release() {
-    forget();
+  /** The activation or the seat was given back; the other one stays. */
+  private void release(String given) {
+    if ("seat".equals(given)) responses.remove("checkout");
+    if (given == null || !given.equals(holding)) return;
+    forget(true);
     holding = null;
     due = Double.POSITIVE_INFINITY;
   }
 
   private void begin(String licenseKey) {
-    release();
+    release(holding);
     responses.clear();
     identity = new Identity(licenseKey, null, null);
   }
 
-  private void forget() {
+  /** Only the token in the checkout gives a seat back, also beside an activation. */
+  private void forget(boolean keepsToken) {
     used = null;
-    responses.keySet().removeAll(SLOTS.values());
+    responses.keySet().removeIf(slot -> SLOTS.containsValue(slot) && !(keepsToken && slot.equals("checkout")));
   }
 
   private void see(Object issuedAt) {

@@ -610,6 +610,12 @@ class LicenseKit {
     if (holds.empty() || !own) return not_activated();
     Believed got = ask(operation, more, *own);
     if (!got.refused() || !rule_of(got.code()).again) return settle(operation, got, "");
+    if (operation == "offline" && holds == "seat") {
+      // Only an activation gets an envelope: its refusal is not about the seat.
+      Lock lock(state);
+      settle(operation, got, "");
+      return outcome_of(got, Decision::warn);
+    }
     std::string regaining = holds == "seat" ? "floating/checkout" : "activate";
     Believed regained = ask(regaining, "", *own);
     Outcome outcome = settle(regaining, regained, "");
@@ -641,17 +647,15 @@ class LicenseKit {
     std::optional<Identity> own = identity_of(std::nullopt);
     if (!own) return not_activated();
     // A seat that was lost has no token: nothing is left to give back.
-    bool is_gone = operation == "floating/checkin" && holding() != "device" && more.empty();
+    bool is_gone = operation == "floating/checkin" && more.empty();
     Believed got = is_gone ? Believed{} : ask(operation, more, *own);
     std::string code = got.code();
     bool is_nothing = is_gone || code == "DEVICE_STATE_CONFLICT" || code == "DEVICE_NOT_FOUND" ||
                       code.rfind("LEASE_", 0) == 0;
     Lock lock(state);
     if (got.granted()) see(got.answer->text("issued_at"));
-    // Only a checkin gives a seat back.
-    bool is_kept = operation == "deactivate" && held == "seat";
-    if ((got.granted() || is_nothing) && !is_kept) release();
-    else if (got.refused() && !is_nothing) refuse(got);
+    if (got.granted() || is_nothing) release(operation == "deactivate" ? "device" : "seat");
+    else if (got.refused()) refuse(got);
     save();
     if (!got.granted() && !is_nothing) return outcome_of(got);
     Outcome outcome{verdict()};
@@ -877,7 +881,11 @@ class LicenseKit {
     return found == responses.end() ? nullptr : &found->second.content;
   }
 
-  const Json* seat() const { return content("lease") ? content("lease") : content("checkout"); }
+  // The seat that is held.
+  const Json* seat() const {
+    if (held != "seat") return nullptr;
+    return content("lease") ? content("lease") : content("checkout");
+  }
 
   std::string lease_token() const {
     Lock lock(state);
@@ -908,7 +916,7 @@ class LicenseKit {
     see(found.text_of("issued_at"));
     responses.erase("refusal");
     is_clock_ahead = now - millis(&found, "issued_at") > skew;
-    if (!gives.empty() && gives != held) forget();
+    if (!gives.empty() && gives != held) forget(gives == "device");
     if (!gives.empty()) held = gives;
     auto slot = slots().find(found.text_of("kind").value_or(""));
     bool is_seat = held == "seat";
@@ -930,7 +938,7 @@ class LicenseKit {
     take(got, 0, "device");
     is_clock_ahead = is_ahead;
     if (refusal && millis(&refusal->content, "issued_at") > millis(&got.content(), "issued_at")) {
-      forget();
+      forget(true);
       responses["refusal"] = std::move(*refusal);
     }
   }
@@ -941,27 +949,33 @@ class LicenseKit {
     std::string_view reach = rule_of(got.code()).reach;
     bool is_of_holding = (reach == "activation" && held == "device") || (reach == "seat" && held == "seat");
     if (reach != "license" && !is_of_holding) return;
-    // A borrowed seat stays taken: only its token gives it back.
-    bool is_taken = millis(seat(), "borrowed_until") > millis(&got.content(), "issued_at");
-    if (!is_taken || (got.code() != "LICENSE_SUSPENDED" && got.code() != "LICENSE_EXPIRED")) forget();
+    bool is_borrowed = millis(content("checkout"), "borrowed_until") > millis(&got.content(), "issued_at");
+    // A borrowed seat stays taken.
+    bool stays = reach == "activation" || got.code() == "LICENSE_SUSPENDED" || got.code() == "LICENSE_EXPIRED";
+    forget(is_borrowed && stays);
     responses["refusal"] = {got.text, got.content()};
   }
 
-  void release() {
-    forget();
+  // The activation or the seat was given back; the other one stays.
+  void release(std::string_view given) {
+    if (given == "seat") responses.erase("checkout");
+    if (given != held) return;
+    forget(true);
     held.clear();
     due = infinity;
   }
 
   void begin(const std::string& license_key) {
-    release();
+    release(held);
     responses.clear();
     identity = Identity{license_key};
   }
 
-  void forget() {
+  // Only the token in the checkout gives a seat back, also beside an activation.
+  void forget(bool keeps_token) {
     used.reset();
-    for (const auto& [kind, slot] : slots()) responses.erase(slot);
+    for (const auto& [kind, slot] : slots())
+      if (slot != "checkout" || !keeps_token) responses.erase(slot);
   }
 
   void see(const std::optional<std::string>& issued_at) {

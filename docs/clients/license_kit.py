@@ -473,6 +473,11 @@ class LicenseKit:
         believed = self._ask(operation, more, self._identity)
         if believed.refusal is None or believed.code not in _AGAIN:
             return self._settle(operation, believed)
+        if operation == "offline" and self._holding == "seat":
+            # Only an activation gets an envelope: its refusal is not about the seat.
+            with self._state:
+                self._settle(operation, believed)
+                return self._outcome(believed, "warn")
         regaining = "floating/checkout" if self._holding == "seat" else "activate"
         regained = self._ask(regaining, {}, self._identity)
         outcome = self._settle(regaining, regained)
@@ -498,7 +503,7 @@ class LicenseKit:
         if self._identity is None:
             return self._outcome(_Believed(reason="NOT_ACTIVATED"))
         # A seat that was lost has no token: nothing is left to give back.
-        gone = operation == "floating/checkin" and self._holding != "device" and more["lease_token"] is None
+        gone = operation == "floating/checkin" and more["lease_token"] is None
         believed = _Believed() if gone else self._ask(operation, more, self._identity)
         code = believed.code
         nothing = gone or code in ("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND") or code.startswith("LEASE_")
@@ -506,9 +511,7 @@ class LicenseKit:
             if believed.granted:
                 self._see(believed.answer.content.get("issued_at"))
             if believed.granted or nothing:
-                # Only a checkin gives a seat back.
-                if operation != "deactivate" or self._holding != "seat":
-                    self._release()
+                self._release("device" if operation == "deactivate" else "seat")
             elif believed.refusal is not None:
                 self._refuse(believed)
             self._save()
@@ -654,7 +657,7 @@ class LicenseKit:
                 self._responses[slot] = texts[slot], answer.content
                 self._see(answer.content.get("issued_at"))
         # A seat needs a heartbeat at once, unless it is borrowed.
-        seat = self._content("lease") or self._content("checkout") or {}
+        seat = self._seat() or {}
         entitlement = self._content("entitlement") or {}
         waiting = self._holding == "device" or "borrowed_until" in seat
         # A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
@@ -665,6 +668,10 @@ class LicenseKit:
 
     def _content(self, slot: str) -> dict | None:
         return self._responses[slot][1] if slot in self._responses else None
+
+    def _seat(self) -> dict | None:
+        """The seat that is held."""
+        return (self._content("lease") or self._content("checkout")) if self._holding == "seat" else None
 
     def _lease_token(self) -> str | None:
         return (self._content("checkout") or {}).get("lease_token")
@@ -695,7 +702,7 @@ class LicenseKit:
         self._responses.pop("refusal", None)
         self._clock_ahead = now - _millis(content.get("issued_at")) > CLOCK_SKEW_SECONDS_MAX * 1000
         if holding is not None and holding != self._holding:
-            self._forget()
+            self._forget(keeps_token=holding == "device")
         self._holding = holding or self._holding
         slot = _SLOT_OF.get(content.get("kind"))
         # An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
@@ -715,7 +722,7 @@ class LicenseKit:
         self._clock_ahead = ahead
         issued_at = _millis(believed.answer.content.get("issued_at"))
         if refusal is not None and _millis(refusal[1].get("issued_at")) > issued_at:
-            self._forget()
+            self._forget(keeps_token=True)
             self._responses["refusal"] = refusal
 
     def _refuse(self, believed: _Believed) -> None:
@@ -726,26 +733,32 @@ class LicenseKit:
         held = {"activation": "device", "seat": "seat"}.get(reach)
         if reach == "request" or (reach != "license" and held != self._holding):
             return
-        # A borrowed seat stays taken: only its token gives it back.
-        seat = self._content("lease") or self._content("checkout") or {}
-        taken = _millis(seat.get("borrowed_until")) > _millis(refusal.get("issued_at"))
-        if not taken or believed.code not in ("LICENSE_SUSPENDED", "LICENSE_EXPIRED"):
-            self._forget()
+        checkout = self._content("checkout") or {}
+        borrowed = _millis(checkout.get("borrowed_until")) > _millis(refusal.get("issued_at"))
+        # A borrowed seat stays taken.
+        stays = reach == "activation" or believed.code in ("LICENSE_SUSPENDED", "LICENSE_EXPIRED")
+        self._forget(keeps_token=borrowed and stays)
         self._responses["refusal"] = believed.text, refusal
 
-    def _release(self) -> None:
-        self._forget()
-        self._holding, self._due_at = None, INF
+    def _release(self, given: str | None) -> None:
+        """The activation or the seat was given back; the other one stays."""
+        if given == "seat":
+            self._responses.pop("checkout", None)
+        if given == self._holding:
+            self._forget(keeps_token=True)
+            self._holding, self._due_at = None, INF
 
     def _begin(self, license_key: str) -> None:
-        self._release()
+        self._release(self._holding)
         self._responses.clear()
         self._identity = license_key, None, None
 
-    def _forget(self) -> None:
+    def _forget(self, keeps_token: bool) -> None:
+        """Only the token in the checkout gives a seat back, also beside an activation."""
         self._used = None
         for slot in _SLOTS:
-            self._responses.pop(slot, None)
+            if slot != "checkout" or not keeps_token:
+                self._responses.pop(slot, None)
 
     def _see(self, issued_at: object) -> None:
         if _millis(issued_at) > self._highest:
@@ -784,7 +797,7 @@ class LicenseKit:
         return self._seat_verdict(now) if self._holding == "seat" else self._device_verdict(now)
 
     def _seat_verdict(self, now: float) -> Verdict:
-        seat = self._content("lease") or self._content("checkout") or {}
+        seat = self._seat() or {}
         ends_at = _millis(seat.get("lease_expires_at"))
         if not now < ends_at:
             return self._ended("SEAT_ENDED")
@@ -860,7 +873,7 @@ class LicenseKit:
     def _retry_wait(self, believed: _Believed) -> float:
         if believed.code == "LICENSE_REVOKED":
             return INF
-        seat = self._content("lease") or self._content("checkout")
+        seat = self._seat()
         most = HOUR if seat is None else min(_wait_of(seat), HOUR)
         backoff = min(10_000 * 2 ** min(self._failures - 1, 20), most)
         spread = 0.2 * self._platform.random(1)[0] / 255

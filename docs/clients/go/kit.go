@@ -598,6 +598,13 @@ func (k *Kit) use(ctx context.Context, operation string, more map[string]any) Ou
 	if !got.refused() || !ruleOf(got.code()).again {
 		return k.settle(operation, got, "")
 	}
+	if operation == "offline" && holding == "seat" {
+		// Only an activation gets an envelope: its refusal is not about the seat.
+		k.settle(operation, got, "")
+		k.state.Lock()
+		defer k.state.Unlock()
+		return k.outcomeWith(got, Warn)
+	}
 	regaining := "activate"
 	if holding == "seat" {
 		regaining = "floating/checkout"
@@ -637,7 +644,7 @@ func (k *Kit) giveBack(ctx context.Context, operation string, more map[string]an
 		return k.outcomeOf(believed{reason: "NOT_ACTIVATED"})
 	}
 	// A seat that was lost has no token: nothing is left to give back.
-	isGone := operation == "floating/checkin" && k.Holding() != "device" && more["lease_token"] == nil
+	isGone := operation == "floating/checkin" && more["lease_token"] == nil
 	var got believed
 	if !isGone {
 		got = k.ask(ctx, operation, more, *who)
@@ -649,11 +656,13 @@ func (k *Kit) giveBack(ctx context.Context, operation string, more map[string]an
 	if got.granted() {
 		k.see(got.answer.Text("issued_at"))
 	}
-	// Only a checkin gives a seat back.
-	isKept := operation == "deactivate" && k.holding == "seat"
-	if (got.granted() || isNothing) && !isKept {
-		k.release()
-	} else if got.refused() && !isNothing {
+	given := "seat"
+	if operation == "deactivate" {
+		given = "device"
+	}
+	if got.granted() || isNothing {
+		k.release(given)
+	} else if got.refused() {
 		k.refuse(got)
 	}
 	k.save()
@@ -984,7 +993,11 @@ func (k *Kit) load() {
 
 func (k *Kit) content(slot string) map[string]any { return k.responses[slot].content }
 
+// seat is the one that is held.
 func (k *Kit) seat() map[string]any {
+	if k.holding != "seat" {
+		return nil
+	}
 	if lease := k.content("lease"); lease != nil {
 		return lease
 	}
@@ -1038,7 +1051,7 @@ func (k *Kit) take(got believed, now float64, holding string) {
 	delete(k.responses, "refusal")
 	k.isClockAhead = now-millisOf(issuedAt) > skewMillis
 	if holding != "" && holding != k.holding {
-		k.forget()
+		k.forget(holding == "device")
 	}
 	if holding != "" {
 		k.holding = holding
@@ -1064,7 +1077,7 @@ func (k *Kit) grantFromFile(got believed) {
 	k.take(got, 0, "device")
 	k.isClockAhead = isAhead
 	if isRefused && millis(refusal.content, "issued_at") > millis(got.answer.Content, "issued_at") {
-		k.forget()
+		k.forget(true)
 		k.responses["refusal"] = refusal
 	}
 }
@@ -1072,32 +1085,41 @@ func (k *Kit) grantFromFile(got believed) {
 // refuse forgets what the refusal ends, so that removing the refusal from the store gives nothing back.
 func (k *Kit) refuse(got believed) {
 	k.see(got.answer.Text("issued_at"))
+	reach := ruleOf(got.code()).reach
 	isOfHolding := map[string]bool{"license": true, "activation": k.holding == "device", "seat": k.holding == "seat"}
-	if isOfHolding[ruleOf(got.code()).reach] {
-		// A borrowed seat stays taken: only its token gives it back.
-		isTaken := millis(k.seat(), "borrowed_until") > millis(got.answer.Content, "issued_at")
-		if !isTaken || got.code() != "LICENSE_SUSPENDED" && got.code() != "LICENSE_EXPIRED" {
-			k.forget()
-		}
+	if isOfHolding[reach] {
+		isBorrowed := millis(k.content("checkout"), "borrowed_until") > millis(got.answer.Content, "issued_at")
+		// A borrowed seat stays taken.
+		stays := reach == "activation" || got.code() == "LICENSE_SUSPENDED" || got.code() == "LICENSE_EXPIRED"
+		k.forget(isBorrowed && stays)
 		k.responses["refusal"] = kept{got.text, got.answer.Content}
 	}
 }
 
-func (k *Kit) release() {
-	k.forget()
-	k.holding, k.due = "", math.Inf(1)
+// release: the activation or the seat was given back; the other one stays.
+func (k *Kit) release(given string) {
+	if given == "seat" {
+		delete(k.responses, "checkout")
+	}
+	if given == k.holding {
+		k.forget(true)
+		k.holding, k.due = "", math.Inf(1)
+	}
 }
 
 func (k *Kit) begin(licenseKey string) {
-	k.release()
+	k.release(k.holding)
 	clear(k.responses)
 	k.who = &identity{licenseKey: licenseKey}
 }
 
-func (k *Kit) forget() {
+// forget: only the token in the checkout gives a seat back, also beside an activation.
+func (k *Kit) forget(keepsToken bool) {
 	k.used = nil
 	for slot := range kindOfSlot {
-		delete(k.responses, slot)
+		if slot != "checkout" || !keepsToken {
+			delete(k.responses, slot)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 /** `schema/vectors/decisions.json`: scenarios with what the kit decides after each step. */
 import { customerScenarios } from "./CustomerScenarios.ts"
 import { endScenarios } from "./EndScenarios.ts"
+import { offlineScenarios } from "./OfflineScenarios.ts"
 import { type Expected, type Options, replay, type Scenario, type Shared, type Step } from "./Replay.ts"
 import { at, fingerprint, keys, productCode, responses } from "./Responses.ts"
 import { seatScenarios } from "./SeatScenarios.ts"
@@ -42,10 +43,12 @@ const check = (told: Told, expected: ReadonlyArray<Expected>): void => {
   }
 }
 
+const all = [startScenarios, endScenarios, storeScenarios, seatScenarios, offlineScenarios, customerScenarios].flat()
+
 /** Path from the project's folder → content. */
 export const decisionFiles = async (): Promise<Readonly<Record<string, string>>> => {
   const scenarios: Array<Scenario> = []
-  for (const told of [...startScenarios, ...endScenarios, ...storeScenarios, ...seatScenarios, ...customerScenarios]) {
+  for (const told of all) {
     const scenario = scenarioOf(told)
     const expected = await replay(shared(), scenario)
     check(told, expected)

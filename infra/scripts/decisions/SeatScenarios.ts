@@ -1,20 +1,36 @@
-/** Scenarios of floating seats and of offline files. */
+/** Scenarios of floating seats. */
 import * as R from "./Responses.ts"
-import { activated, offline, open, type Said, type Told } from "./StartScenarios.ts"
+import { offline, open, type Said, type Told } from "./StartScenarios.ts"
 
 const seat = R.seat("checkout", "floating_checkout", 0)
-const taken: ReadonlyArray<Said> = [
+export const taken: ReadonlyArray<Said> = [
   open,
   {
     ...{ at: 0, do: "checkout", with: { license_key: R.licenseKey }, given: [{ response: seat }] },
     ...{ says: "run LICENSED", got: "granted run" }
   }
 ]
-const heartbeat = R.seat("heartbeat", "floating_lease", 1 / 6)
+export const heartbeat = R.seat("heartbeat", "floating_lease", 1 / 6)
 const leaseLost = R.refusal("lease expired", "LEASE_EXPIRED", 0.5)
 const full = R.refusal("all seats taken", "FLOATING_LIMIT_REACHED", 0.5, { max: 2, used: 2 })
 
-const seats: ReadonlyArray<Told> = [
+const borrowed: ReadonlyArray<Said> = [
+  open,
+  {
+    ...{ at: 0, do: "checkout", with: { license_key: R.licenseKey, until: R.at(48) } },
+    given: [
+      {
+        response: R.seat("borrowed checkout", "floating_checkout", 0, {
+          lease_expires_at: R.at(48),
+          borrowed_until: R.at(48)
+        })
+      }
+    ],
+    ...{ says: "run LICENSED", got: "granted run" }
+  }
+]
+
+export const seatScenarios: ReadonlyArray<Told> = [
   {
     name: "a seat and its heartbeats",
     why: "A heartbeat is due after a third of the term; after two thirds without one the application warns, and at the end it stops.",
@@ -143,19 +159,7 @@ const seats: ReadonlyArray<Told> = [
     name: "a borrowed seat",
     why: "It needs no heartbeat until it ends, also after a restart; half a minute before its end it becomes an ordinary one.",
     steps: [
-      open,
-      {
-        ...{ at: 0, do: "checkout", with: { license_key: R.licenseKey, until: R.at(48) } },
-        given: [
-          {
-            response: R.seat("borrowed checkout", "floating_checkout", 0, {
-              lease_expires_at: R.at(48),
-              borrowed_until: R.at(48)
-            })
-          }
-        ],
-        ...{ says: "run LICENSED", got: "granted run" }
-      },
+      ...borrowed,
       { at: 40, do: "open", says: "run LICENSED" },
       { at: 40, do: "wake", says: "run LICENSED" },
       {
@@ -175,91 +179,52 @@ const seats: ReadonlyArray<Told> = [
       },
       { at: 48.5, do: "look", says: "stop SEAT_ENDED" }
     ]
-  }
-]
-
-const week = R.envelope("offline file", 0)
-
-const files: ReadonlyArray<Told> = [
+  },
   {
-    name: "an offline envelope before a journey",
-    why: "The application runs until offline_expires_at; from next_check_at on the reason is OFFLINE.",
+    name: "an activation beside a borrowed seat",
+    why: "The seat stays taken. Its token is kept over a restart, a suspension and a deactivation, until a checkin.",
     steps: [
-      ...activated,
+      ...borrowed,
       {
-        ...{ at: 0, do: "issue_offline", given: [{ response: R.issued("issued envelope", week) }] },
-        ...{ says: "run LICENSED", got: "missed run" }
+        ...{ at: 1.5, do: "activate", says: "run LICENSED", got: "granted run" },
+        given: [{ response: R.entitlement("activation beside a seat", 1.5) }]
+      },
+      { at: 2, do: "open", says: "run LICENSED" },
+      {
+        ...{ at: 3, do: "validate", says: "stop LICENSE_SUSPENDED", got: "refused stop" },
+        given: [{ response: R.refusal("suspended beside a seat", "LICENSE_SUSPENDED", 3), status: 403 }]
       },
       {
-        ...{ at: 0, do: "issue_offline", says: "run LICENSED", got: "granted run" },
+        ...{ at: 4, do: "validate", says: "run LICENSED", got: "granted run" },
+        given: [{ response: R.entitlement("reinstated beside a seat", 4) }]
+      },
+      {
+        ...{ at: 5, do: "deactivate", says: "ask NOT_ACTIVATED", got: "granted ask" },
+        given: [{ response: R.deactivation("deactivation beside a borrowed seat", 5) }]
+      },
+      {
+        ...{ at: 6, do: "checkin", says: "ask NOT_ACTIVATED", got: "granted ask" },
+        given: [{ response: R.seat("checkin of a borrowed seat", "floating_lease", 6, { lease_expires_at: R.at(6) }) }]
+      },
+      { at: 6, do: "checkin", says: "ask NOT_ACTIVATED", got: "granted ask" }
+    ]
+  },
+  {
+    name: "a checkin beside an activation",
+    why: "It gives back the seat that was held before. The activation stays.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: 0.25, do: "activate", says: "run LICENSED", got: "granted run" },
+        given: [{ response: R.entitlement("activation after a seat", 0.25) }]
+      },
+      {
+        ...{ at: 0.4, do: "checkin", says: "run LICENSED", got: "granted run" },
         given: [
-          {
-            response: R.issued(
-              "issued envelope of this request",
-              R.envelope("offline file of this request", 0, { nonce: Buffer.alloc(16).toString("base64") })
-            )
-          }
+          { response: R.seat("checkin after an activation", "floating_lease", 0.4, { lease_expires_at: R.at(0.4) }) }
         ]
       },
-      { at: 24, do: "validate", given: offline, says: "run OFFLINE", got: "missed run" },
-      { at: R.at(168, -1), do: "open", says: "run OFFLINE" },
-      { at: 168, do: "look", says: "stop NOT_REACHED" },
-      {
-        ...{ at: 168, do: "issue_offline", says: "stop NOT_REACHED", got: "refused stop" },
-        given: [{ response: R.refusal("no offline use", "OFFLINE_NOT_ALLOWED", 168), status: 403 }]
-      }
-    ]
-  },
-  {
-    name: "a machine without a network",
-    why: "A file that is brought to the machine is opened with the license key; spaces around it do not matter.",
-    steps: [
-      open,
-      {
-        ...{ at: 1, do: "open_offline", with: { file: week, license_key: R.otherLicenseKey } },
-        ...{ says: "ask NOT_ACTIVATED", got: "missed ask" }
-      },
-      {
-        ...{ at: 1, do: "open_offline", with: { license_key: R.licenseKey } },
-        ...{ says: "ask NOT_ACTIVATED", got: "missed ask" }
-      },
-      {
-        at: 1,
-        do: "open_offline",
-        with: {
-          license_key: R.licenseKey,
-          file: R.envelope("offline file of another machine", 0, { binding_hash: "0".repeat(64) })
-        },
-        ...{ says: "ask NOT_ACTIVATED", got: "missed ask" }
-      },
-      {
-        at: 1,
-        do: "open_offline",
-        with: { license_key: R.licenseKey, file: R.plain("offline file with spaces", ` \r\n${R.responses[week]}\n`) },
-        ...{ says: "run OFFLINE", got: "granted run" }
-      },
-      { at: 100, do: "open", says: "run OFFLINE" },
-      { at: 168, do: "open", says: "stop NOT_REACHED" },
-      { at: 168, do: "open_offline", with: { file: week }, says: "stop NOT_REACHED", got: "missed stop" },
-      {
-        ...{ at: 168, do: "open_offline", with: { file: R.envelope("next offline file", 160) } },
-        ...{ says: "run OFFLINE", got: "granted run" }
-      }
-    ]
-  },
-  {
-    name: "an offline file after a revocation",
-    why: "A file from before the refusal does not lift it.",
-    steps: [
-      ...activated,
-      {
-        ...{ at: 1, do: "validate", given: [{ response: "revoked", status: 403 }] },
-        ...{ says: "stop LICENSE_REVOKED", got: "refused stop" }
-      },
-      { at: 2, do: "open_offline", with: { file: week }, says: "stop LICENSE_REVOKED", got: "granted stop" },
-      { at: 2, do: "open", says: "stop LICENSE_REVOKED" }
+      { at: 0.5, do: "checkin", says: "run LICENSED", got: "granted run" }
     ]
   }
 ]
-
-export const seatScenarios = [...seats, ...files]

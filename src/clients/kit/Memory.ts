@@ -4,7 +4,7 @@ import { clockSkewMillisMax, type Judge, type Trusted, type TrustedKey } from ".
 import type { Holding, Known } from "./judging/Verdict.ts"
 import { type Slot, type Stored, slots } from "./StoredText.ts"
 import { type Reason, ruleOf } from "./texts/Decisions.ts"
-import type { Entitlement, Refusal } from "./texts/Payloads.ts"
+import type { Entitlement, FloatingCheckout, FloatingLease, Refusal } from "./texts/Payloads.ts"
 import { instantOf } from "./texts/ResponseText.ts"
 
 /** The license that requests are made for. Ids are unknown until the first believed response. */
@@ -24,7 +24,7 @@ const slotOfKind: ReadonlyMap<unknown, Slot> = new Map([
 
 const kindOfSlot = new Map([...slotOfKind].map(([kind, slot]) => [slot, String(kind)]))
 
-/** The refusals that end no borrowed seat: the service takes it back, and serves it again when the license is served. */
+/** The refusals of a license that end no borrowed seat: the service takes it back, and serves it again when the license is served. */
 const keepsBorrowed: ReadonlySet<string> = new Set(["LICENSE_SUSPENDED", "LICENSE_EXPIRED"])
 
 /** The longest wait for a retry. */
@@ -64,11 +64,14 @@ export class Memory {
         memory.see(trusted.content["issued_at"])
       }
     }
-    const { checkout, entitlement, lease = checkout } = memory.known
+    const { known, seat } = memory
     // A seat needs a heartbeat at once, unless it is borrowed.
-    const isWaiting = holding === "device" || lease?.borrowed_until !== undefined
+    const isWaiting = holding === "device" || seat?.borrowed_until !== undefined
     // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
-    const [due, next] = [instantOf(stored.due_at), instantOf(entitlement?.next_check_at ?? lease?.lease_expires_at)]
+    const [due, next] = [
+      instantOf(stored.due_at),
+      instantOf(known.entitlement?.next_check_at ?? seat?.lease_expires_at)
+    ]
     const isPlausible = due <= now + retryMillisMax || due <= next + clockSkewMillisMax
     if (memory.holding !== undefined) memory.dueAt = isWaiting && isPlausible ? due : 0
     return memory
@@ -109,7 +112,7 @@ export class Memory {
     this.#responses.delete("refusal")
     this.isClockAhead = now - instantOf(content["issued_at"]) > clockSkewMillisMax
     const slot = slotOfKind.get(content["kind"])
-    if (holding !== undefined && holding !== this.holding) this.#forgetGrants()
+    if (holding !== undefined && holding !== this.holding) this.#forgetGrants(holding === "device")
     this.holding = holding ?? this.holding
     // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
     const isOfSeat = slot === "checkout" || slot === "lease"
@@ -127,7 +130,7 @@ export class Memory {
     this.isClockAhead = isClockAhead
     if (refusal !== undefined && instantOf(refusal.content["issued_at"]) > instantOf(content["issued_at"])) {
       this.#responses.set("refusal", refusal)
-      this.#forgetGrants()
+      this.#forgetGrants(true)
     }
   }
 
@@ -137,25 +140,31 @@ export class Memory {
     const { reach } = ruleOf(refusal.code)
     const isOfHolding = { activation: this.holding === "device", seat: this.holding === "seat" }
     if (reach === "request" || (reach !== "license" && !isOfHolding[reach])) return
-    // A borrowed seat stays taken: only its token gives it back.
-    const { checkout, lease = checkout } = this.known
-    const isTaken = instantOf(lease?.borrowed_until) > instantOf(refusal.issued_at)
-    if (!isTaken || !keepsBorrowed.has(refusal.code)) this.#forgetGrants()
+    const isBorrowed = instantOf(this.known.checkout?.borrowed_until) > instantOf(refusal.issued_at)
+    this.#forgetGrants(isBorrowed && (reach === "activation" || keepsBorrowed.has(refusal.code)))
     this.#responses.set("refusal", { text, content: { ...refusal } })
   }
 
-  /** The activation or the seat was given back. */
-  release(): void {
-    this.#forgetGrants()
+  /** The activation or the seat was given back; the other one stays. */
+  release(given: Holding): void {
+    if (given === "seat") this.#responses.delete("checkout")
+    if (given !== this.holding) return
+    this.#forgetGrants(true)
     this.holding = undefined
     this.dueAt = Number.POSITIVE_INFINITY
   }
 
   /** Begins with another license. */
   enter(licenseKey: string): void {
-    this.release()
+    if (this.holding !== undefined) this.release(this.holding)
     this.#responses.clear()
     this.identity = { licenseKey }
+  }
+
+  /** The seat that is held. */
+  get seat(): FloatingLease | FloatingCheckout | undefined {
+    const { checkout, lease } = this.known
+    return this.holding === "seat" ? (lease ?? checkout) : undefined
   }
 
   get leaseToken(): unknown {
@@ -182,9 +191,12 @@ export class Memory {
     if (instant > this.highestIssuedAt) this.highestIssuedAt = instant
   }
 
-  #forgetGrants(): void {
+  /** Only the token in the checkout gives a seat back, also beside an activation. */
+  #forgetGrants(isTokenKept: boolean): void {
     this.#used = undefined
-    for (const slot of slots) if (slot !== "refusal") this.#responses.delete(slot)
+    for (const slot of slots) {
+      if (slot !== "refusal" && !(isTokenKept && slot === "checkout")) this.#responses.delete(slot)
+    }
   }
 }
 

@@ -63,8 +63,7 @@ export class Schedule {
 
   #retryWait(answer: Answer): number {
     if (answer.outcome === "refused" && answer.refusal.code === "LICENSE_REVOKED") return Number.POSITIVE_INFINITY
-    const { checkout, lease } = this.#memory.known
-    const seat = lease ?? checkout
+    const { seat } = this.#memory
     const most = seat === undefined ? retryMillisMax : Math.min(waitOf({ ...seat }), retryMillisMax)
     const backoff = Math.min(retryMillisMin * 2 ** Math.min(this.#failures - 1, 20), most)
     const [random = 0] = this.#platform.randomBytes(1)

@@ -72,6 +72,11 @@ export class Session {
     const answer = await this.#ask(operation, more)
     const isLost = answer.outcome === "refused" && ruleOf(answer.refusal.code).again === true
     if (!isLost) return this.#settle(operation, answer)
+    if (operation === "offline" && holding === "seat") {
+      // Only an activation gets an envelope: its refusal is not about the seat.
+      await this.#settle(operation, answer)
+      return outcomeOf(answer, this.verdict, "warn")
+    }
     const regaining = holding === "seat" ? "checkout" : "activate"
     const regained = await this.#ask(regaining, {})
     const outcome = await this.#settle<Data>(regaining, regained)
@@ -94,11 +99,10 @@ export class Session {
 
   async giveBack<Data>(operation: "deactivate" | "checkin"): Promise<Outcome<Data>> {
     const { memory } = this
-    const { holding, leaseToken } = memory
+    const { leaseToken } = memory
     if (memory.identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
     // A seat that was lost has no token: nothing is left to give back.
-    if (operation === "checkin" && holding !== "device" && leaseToken === undefined)
-      return this.#released(operation, {})
+    if (operation === "checkin" && leaseToken === undefined) return this.#released(operation, {})
     const answer = await this.#ask(operation, operation === "checkin" ? { lease_token: leaseToken } : {})
     if (answer.outcome === "granted") {
       memory.see(answer.content["issued_at"])
@@ -175,9 +179,9 @@ export class Session {
     return this.#outcomeOf(answer)
   }
 
-  /** Nothing is held any more, except a seat after a deactivation: only a checkin gives it back. */
+  /** A checkin gives back the seat alone, a deactivation the activation alone. */
   async #released<Data>(operation: "deactivate" | "checkin", given: { readonly data?: Data }): Promise<Outcome<Data>> {
-    if (operation === "checkin" || this.memory.holding !== "seat") this.memory.release()
+    this.memory.release(operation === "checkin" ? "seat" : "device")
     await this.#save()
     return { ...this.verdict, ...given, granted: true }
   }

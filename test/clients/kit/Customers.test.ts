@@ -1,13 +1,14 @@
 /** What the application kit does for customers, with a running service: quotas that renew, their devices, machines without a network. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { LicenseKit } from "../../../src/clients/kit/LicenseKit.ts"
+import type { LicenseKit, Verdict } from "../../../src/clients/kit/LicenseKit.ts"
 import { assertAnswered } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { days, licensed, minutes, said } from "./Machines.ts"
 
 /** Awaits a promise of the kit. */
 const done = <A>(promise: Promise<A>) => Effect.promise(() => promise)
+const expectVerdict = (verdict: Verdict, words: string) => assert.strictEqual(said(verdict), words)
 
 type Scene = Effect.Success<ReturnType<typeof licensed>>
 
@@ -181,6 +182,57 @@ layer(TestServer.layer, { timeout: 60_000 })("The application kit, for customers
       assert.strictEqual(forged.brokenRule, "envelope")
       assert.strictEqual((yield* done(kit.openOffline("no JSON"))).brokenRule, "envelope")
       assertAnswered(yield* license.post("revoke"), 200)
+    })
+  )
+})
+
+layer(TestServer.layer, { timeout: 60_000 })("An offline envelope of the application kit", (it) => {
+  const policy = { offline_grace_days: 7, validation_interval_minutes: 60 }
+
+  it.effect("lets an application run until its end without the service", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine, pass } = yield* licensed(policy)
+      yield* done(kit.activate(license.license_key))
+      const outcome = yield* done(kit.issueOffline())
+      assert.isTrue(outcome.granted)
+      assert.strictEqual(outcome.data?.kind, "offline")
+      machine.isOnline = false
+      yield* pass(6 * days)
+      const again = yield* done(machine.open())
+      expectVerdict(again.verdict, "run OFFLINE")
+      // The machine's clock is behind the service's by the time that an answer took.
+      yield* pass(days + minutes)
+      expectVerdict(again.verdict, "stop NOT_REACHED")
+    })
+  )
+
+  it.effect("is opened on its machine alone, with its license key alone", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine, machineOf, pass } = yield* licensed(policy)
+      const { send } = yield* TestServer
+      yield* done(kit.activate(license.license_key))
+      const headers = { authorization: `License ${license.license_key}` }
+      const body = { fingerprint: "machine" }
+      const answer = yield* send({ method: "POST", path: "/api/v1/license/offline", headers, body })
+      const envelope = JSON.stringify(assertAnswered(answer, 200))
+      const airGapped = machineOf("machine")
+      airGapped.isOnline = false
+      const alone = yield* done(airGapped.open())
+      const unopened = yield* done(alone.openOffline(envelope, "LK-00000-00000-00000-00000-00000-00000"))
+      assert.deepInclude(unopened, { granted: false, brokenRule: "envelope", decision: "ask" })
+      expectVerdict(yield* done(alone.openOffline(envelope, license.license_key)), "run OFFLINE")
+      yield* pass(2 * days)
+      expectVerdict((yield* done(airGapped.open())).verdict, "run OFFLINE")
+      const thief = yield* done(machineOf("thief").open())
+      assert.strictEqual((yield* done(thief.openOffline(envelope, license.license_key))).brokenRule, "binding")
+      // A refusal that is newer than the file stands.
+      assertAnswered(yield* license.post("suspend"), 200)
+      yield* done(kit.validate())
+      expectVerdict(yield* done(kit.openOffline(envelope)), "stop LICENSE_SUSPENDED")
+      expectVerdict((yield* done(machine.open())).verdict, "stop LICENSE_SUSPENDED")
+      yield* pass(5 * days)
+      expectVerdict(alone.verdict, "stop NOT_REACHED")
+      assert.strictEqual((yield* done(alone.openOffline(envelope))).brokenRule, "times")
     })
   )
 })

@@ -1,4 +1,4 @@
-/** Floating seats and offline envelopes of the application kit, with a running service. */
+/** Floating seats of the application kit, with a running service. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Verdict } from "../../../src/clients/kit/LicenseKit.ts"
@@ -148,6 +148,17 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
     })
   )
 
+  it.effect("gets no offline envelope, and goes on as before", () =>
+    Effect.gen(function* () {
+      const { kit, license, machine } = yield* licensed(seats(1))
+      yield* done(kit.checkout(license.license_key))
+      const outcome = yield* done(kit.issueOffline())
+      assert.deepInclude(outcome, { granted: false, decision: "warn", reason: "DEVICE_NOT_ACTIVE" })
+      assert.deepStrictEqual(machine.asked, ["floating/checkout", "offline"])
+      expectVerdict(kit.verdict, "run LICENSED")
+    })
+  )
+
   it.effect("is checked out again if it was ended, unless the license is refused", () =>
     Effect.gen(function* () {
       const { client, kit, license, machine } = yield* licensed(seats(1))
@@ -222,6 +233,27 @@ layer(TestServer.layer, { timeout: 60_000 })("A borrowed seat of the application
     })
   )
 
+  it.effect("can be given back beside an activation, and after one", () =>
+    Effect.gen(function* () {
+      const { client, kit, license, machine } = yield* licensed(policy)
+      const leases = () => client.licenses.listLeases({ params: { id: license.id }, query: {} })
+      const until = () => new Date(machine.now() + days * 1_000)
+      yield* done(kit.checkout({ licenseKey: license.license_key, until: until() }))
+      yield* done(kit.activate())
+      const again = yield* done(machine.open())
+      assert.isTrue((yield* done(again.checkin())).granted)
+      expectVerdict(again.verdict, "run LICENSED")
+      assert.isEmpty((yield* leases()).items)
+      yield* done(again.checkout({ until: until() }))
+      yield* done(again.activate())
+      yield* done(again.deactivate())
+      expectVerdict(again.verdict, "ask NOT_ACTIVATED")
+      assert.lengthOf((yield* leases()).items, 1)
+      assert.isTrue((yield* done(again.checkin())).granted)
+      assert.isEmpty((yield* leases()).items)
+    })
+  )
+
   it.effect("can be given back early, and tells how long it may last", () =>
     Effect.gen(function* () {
       const { kit, license, machine, machineOf } = yield* licensed(policy)
@@ -235,57 +267,6 @@ layer(TestServer.layer, { timeout: 60_000 })("A borrowed seat of the application
       assert.isTrue((yield* done(kit.checkin())).granted)
       const other = yield* done(machineOf("other").open())
       expectVerdict(yield* done(other.checkout(license.license_key)), "run LICENSED")
-    })
-  )
-})
-
-layer(TestServer.layer, { timeout: 60_000 })("An offline envelope of the application kit", (it) => {
-  const policy = { offline_grace_days: 7, validation_interval_minutes: 60 }
-
-  it.effect("lets an application run until its end without the service", () =>
-    Effect.gen(function* () {
-      const { kit, license, machine, pass } = yield* licensed(policy)
-      yield* done(kit.activate(license.license_key))
-      const outcome = yield* done(kit.issueOffline())
-      assert.isTrue(outcome.granted)
-      assert.strictEqual(outcome.data?.kind, "offline")
-      machine.isOnline = false
-      yield* pass(6 * days)
-      const again = yield* done(machine.open())
-      expectVerdict(again.verdict, "run OFFLINE")
-      // The machine's clock is behind the service's by the time that an answer took.
-      yield* pass(days + minutes)
-      expectVerdict(again.verdict, "stop NOT_REACHED")
-    })
-  )
-
-  it.effect("is opened on its machine alone, with its license key alone", () =>
-    Effect.gen(function* () {
-      const { kit, license, machine, machineOf, pass } = yield* licensed(policy)
-      const { send } = yield* TestServer
-      yield* done(kit.activate(license.license_key))
-      const headers = { authorization: `License ${license.license_key}` }
-      const body = { fingerprint: "machine" }
-      const answer = yield* send({ method: "POST", path: "/api/v1/license/offline", headers, body })
-      const envelope = JSON.stringify(assertAnswered(answer, 200))
-      const airGapped = machineOf("machine")
-      airGapped.isOnline = false
-      const alone = yield* done(airGapped.open())
-      const unopened = yield* done(alone.openOffline(envelope, "LK-00000-00000-00000-00000-00000-00000"))
-      assert.deepInclude(unopened, { granted: false, brokenRule: "envelope", decision: "ask" })
-      expectVerdict(yield* done(alone.openOffline(envelope, license.license_key)), "run OFFLINE")
-      yield* pass(2 * days)
-      expectVerdict((yield* done(airGapped.open())).verdict, "run OFFLINE")
-      const thief = yield* done(machineOf("thief").open())
-      assert.strictEqual((yield* done(thief.openOffline(envelope, license.license_key))).brokenRule, "binding")
-      // A refusal that is newer than the file stands.
-      assertAnswered(yield* license.post("suspend"), 200)
-      yield* done(kit.validate())
-      expectVerdict(yield* done(kit.openOffline(envelope)), "stop LICENSE_SUSPENDED")
-      expectVerdict((yield* done(machine.open())).verdict, "stop LICENSE_SUSPENDED")
-      yield* pass(5 * days)
-      expectVerdict(alone.verdict, "stop NOT_REACHED")
-      assert.strictEqual((yield* done(alone.openOffline(envelope))).brokenRule, "times")
     })
   )
 })
