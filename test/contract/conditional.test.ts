@@ -92,6 +92,7 @@ layer(layerContract, { timeout: "1 minute" })("With If-Match", (it) => {
       assert.strictEqual(yield* statusOf(`W/${yield* read}`), 200)
       assert.strictEqual(yield* statusOf(`"other",W/${yield* read}`), 200)
       assert.strictEqual(yield* statusOf('W/"other"'), 409)
+      assert.strictEqual(yield* statusOf('"a,*,b"'), 409)
       for (const text of [...noTags, `"${"x".repeat(ifMatchMax)}"`]) {
         assert.strictEqual(yield* statusOf(text), 400, text)
       }

@@ -7,7 +7,7 @@ import { ifMatchPattern } from "./Conditional.ts"
 
 /** Compares a list of tags, or `*` for all tags, with a tag. Weak and strong tags are equal (13.1.2). */
 export const matchesEntityTag = (header: string | undefined, tag: string): boolean =>
-  header?.split(",").some((part) => part.trim() === "*" || part.trim().replace(/^W\//, "") === tag) ?? false
+  header?.trim() === "*" || header?.match(/"[^"]*"/g)?.includes(tag) === true
 
 /** A schema of the fields that a PATCH can change. */
 export interface Editable {
