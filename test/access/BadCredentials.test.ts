@@ -174,6 +174,15 @@ layer(TestServer.layer)("A license key", (it) => {
     })
   )
 
+  it.effect("is asked for by its scheme, however the path is written", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const answer = yield* send({ method: "POST", path: "/api/v1/l%69cense/validate", body: {}, anonymous: true })
+      assertRefused(answer, 401, "LICENSE_KEY_MISSING")
+      assert.strictEqual(answer.headers["www-authenticate"], 'License realm="licensing"')
+    })
+  )
+
   it.effect("is invalid if it is mistyped, unknown, or sent twice", () =>
     Effect.gen(function* () {
       const { runtime } = yield* rawRequests

@@ -23,7 +23,6 @@ const ofPages = {
   "cross-origin-opener-policy": "same-origin"
 }
 
-const runtimePaths = "/api/v1/license/"
 const challenges = { runtime: 'License realm="licensing"', management: 'Bearer realm="licensing"' }
 
 // In seconds, unless the refusal sets another time.
@@ -39,13 +38,13 @@ export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => 
   return (
     request: RequestHead,
     { headers: own, status }: BareResponse,
-    { limits, requestId }: RequestContext,
+    { limits, refused, requestId }: RequestContext,
     stopping: boolean
   ): Record<string, string> => {
     const headers: Record<string, string> = { ...fixed, ...cors.headersOf(request), ...own, "x-request-id": requestId }
     if (limits !== undefined) addLimits(headers, limits, status)
     if (status === 401)
-      headers["www-authenticate"] ??= request.url.startsWith(runtimePaths) ? challenges.runtime : challenges.management
+      headers["www-authenticate"] ??= refused?.startsWith("LICENSE_") ? challenges.runtime : challenges.management
     if (status === 429 || status === 503) headers["retry-after"] ??= retryAfter
     if (headers["content-type"]?.startsWith("text/html")) Object.assign(headers, ofPages, own)
     // An open connection would send the next request to a stopped server.
