@@ -18,7 +18,7 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "Correct the field in `detail`; `details` lists all wrong fields."
   ),
   INVALID_QUERY: entry(
-    "A query parameter is unknown, missing or has a wrong value, or a cursor belongs to another list or sort.",
+    "A query parameter is unknown, missing or has a wrong value, or a cursor is malformed or of another sort.",
     "Correct the parameter in `detail`. Pass cursors on unchanged."
   ),
   IDEMPOTENCY_KEY_REQUIRED: entry(
@@ -61,7 +61,7 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
   ),
   DEVICE_BLACKLISTED: entry("The device is blacklisted.", "Stop the licensed use on this device."),
   DEVICE_NOT_ACTIVE: entry(
-    "The device is known and not active: deactivated, reset or expired.",
+    "The device is known and not active: deactivated, reset or expired. For an offline envelope also: it has a seat and no activation.",
     "Activate it once; stop if that is refused."
   ),
   HEARTBEAT_OVERDUE: entry(
@@ -193,7 +193,10 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
     "The body is larger than the operation takes: 256 KiB, unless its description says otherwise.",
     "Send less, in several requests."
   ),
-  UNSUPPORTED_MEDIA_TYPE: entry("The body is not declared as JSON.", "Send `Content-Type: application/json`."),
+  UNSUPPORTED_MEDIA_TYPE: entry(
+    "The body is not declared as JSON in UTF-8, or has a content encoding.",
+    "Send `Content-Type: application/json`, and no Content-Encoding."
+  ),
   VALIDATION_ERROR: entry(
     "A field is missing, out of range, malformed, or contradicts another.",
     "Correct the field in `detail`; `details` lists all wrong fields."
