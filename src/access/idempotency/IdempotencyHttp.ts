@@ -12,6 +12,7 @@ import { SqlClient, SqlError } from "effect/sql"
 import { statuses } from "../../contract/api/ErrorCode.ts"
 import { errorEnvelope, isRefusal, noteRefused, type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
+import { pathOf } from "../../contract/api/RequestHead.ts"
 import { type ResponseRecorder, StoredResponse, type StoredResponseRow } from "../../contract/api/StoredResponse.ts"
 import { mayPause } from "../../platform/postgres/driver/Transactions.ts"
 import { isErasureMark } from "../../platform/postgres/queries/ErasureMark.ts"
@@ -222,8 +223,7 @@ const scopeOf = Effect.fnUntraced(function* (key: string, verb: string | undefin
   const { method, url } = yield* HttpServerRequest.HttpServerRequest
   const { params } = yield* HttpRouter.RouteContext
   const { actor_id, actor_type } = yield* CurrentActor
-  const scope =
-    verb === undefined ? [actor_type, actor_id, method, url.split("?", 1)[0], key] : [verb, params["id"], key]
+  const scope = verb === undefined ? [actor_type, actor_id, method, pathOf(url), key] : [verb, params["id"], key]
   return sha256(JSON.stringify(scope))
 })
 

@@ -13,6 +13,12 @@ export interface RequestHead {
   readonly source: object
 }
 
+/** The path of a request target, without its query. */
+export const pathOf = (target: string): string => {
+  const query = target.indexOf("?")
+  return query < 0 ? target : target.slice(0, query)
+}
+
 /** A well-formed X-Request-Id of the caller, which the response repeats. */
 export const inboundRequestId = ({ "x-request-id": inbound }: RequestHead["headers"]): string | undefined =>
   inbound !== undefined && requestIdShape.test(inbound) ? inbound : undefined

@@ -12,7 +12,7 @@ import { Clock, Context, Effect } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { errorEnvelope, refuse } from "../../contract/api/Failure.ts"
-import type { RequestHead } from "../../contract/api/RequestHead.ts"
+import { pathOf, type RequestHead } from "../../contract/api/RequestHead.ts"
 import { BodyBytesMax, bodyBytesMax } from "../../contract/api/Requests.ts"
 import { openApiPaths, referencePath, textPaths } from "../documents/publishing/DocumentPaths.ts"
 import type { Responses } from "../responses/Responses.ts"
@@ -192,11 +192,6 @@ const makePools = ({ requestsMax, requestsOfClientMax }: Limits, { others, reque
 /** A proxy forwards its own probe for no client. */
 const isOwnProbe = ({ headers, url = "" }: IncomingMessage): boolean =>
   ownProbePaths.has(url) && headers["x-forwarded-for"] === undefined && headers["forwarded"] === undefined
-
-const pathOf = (url: string): string => {
-  const query = url.indexOf("?")
-  return query < 0 ? url : url.slice(0, query)
-}
 
 /** The router decodes percent signs, and takes a target with scheme and host. */
 const mayBeBatch = (url: string): boolean =>

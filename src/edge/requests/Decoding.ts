@@ -19,6 +19,7 @@ import { bodyRefusal, queryRefusal } from "../../access/requests/RequestFaults.t
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import type { JsonFault } from "../../contract/api/json/JsonText.ts"
 import { isMetadataParameter } from "../../contract/api/Metadata.ts"
+import { pathOf } from "../../contract/api/RequestHead.ts"
 import { Decoding, pathTablesOf } from "../../contract/api/Requests.ts"
 import { isStorable } from "../../contract/api/Text.ts"
 
@@ -150,10 +151,8 @@ const queryFaults = (
 }
 
 /** Reads the names from the request target: as a member of an object, `__proto__` would not be found. */
-const unknownNames = (url: string, isKnown: (name: string) => boolean): ReadonlyArray<string> => {
-  const begin = url.indexOf("?")
-  return begin === -1 ? [] : [...new URLSearchParams(url.slice(begin + 1)).keys()].filter((name) => !isKnown(name))
-}
+const unknownNames = (url: string, isKnown: (name: string) => boolean): ReadonlyArray<string> =>
+  [...new URLSearchParams(url.slice(pathOf(url).length)).keys()].filter((name) => !isKnown(name))
 
 const pathIdRefusal = (params: { readonly [param: string]: string | undefined }) => {
   for (const param in params) {

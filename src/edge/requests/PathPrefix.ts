@@ -4,6 +4,7 @@
  */
 import type { RequestListener } from "node:http"
 import { Effect } from "effect"
+import { pathOf } from "../../contract/api/RequestHead.ts"
 import { Settings } from "../../platform/config/Config.ts"
 import { Routes } from "./Routes.ts"
 
@@ -31,6 +32,6 @@ const inside = new Set(["/metrics", "/healthz", "/readyz"])
 
 const withoutPrefix = (target: string, prefix: string): string => {
   const rest = target.slice(prefix.length)
-  if (inside.has(rest.split("?", 1)[0]!)) return target
+  if (inside.has(pathOf(rest))) return target
   return rest.startsWith("/") ? rest : rest === "" || rest.startsWith("?") ? `/${rest}` : target
 }

@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { FindMyWay, HttpRouter, HttpServerError, type HttpServerRequest } from "effect/http"
+import { pathOf } from "../../contract/api/RequestHead.ts"
 
 // Paths are compared exactly: another spelling is another path. Ids of any length match their operation, so that the caller
 // is authenticated first; the listener limits the length of a request's head.
@@ -122,7 +123,7 @@ const isResource = (path: string): boolean => path.startsWith("/api/v1/licenses/
 
 /** Other ways to write a path, the likely ones first. */
 const spellings = (target: string): ReadonlyArray<string> => {
-  const path = target.split("?", 1)[0]!.replace(/(?!^)\/+$/, "")
+  const path = pathOf(target).replace(/(?!^)\/+$/, "")
   const versioned = path.startsWith("/api/v1/") ? path : `/api/v1${path}`
   return [versioned.replace("/v1/licenses/", "/v1/license/"), versioned.replace("/v1/license/", "/v1/licenses/"), path]
 }

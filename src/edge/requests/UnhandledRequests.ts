@@ -9,6 +9,7 @@ import { SqlError } from "effect/sql"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import { noteRefused, type Refusal, refuse } from "../../contract/api/Failure.ts"
 import type { RequestContext } from "../../contract/api/RequestContext.ts"
+import { pathOf } from "../../contract/api/RequestHead.ts"
 import { isCommitLost } from "../../platform/postgres/driver/Session.ts"
 import {
   isContended,
@@ -33,7 +34,7 @@ export interface Refused {
 export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
   if (url.includes("%") && !isDecodable(url))
     return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
-  const path = url.split("?", 1)[0]!
+  const path = pathOf(url)
   if (endsEarly.test(path) || isMetricsOtherwise(path, (source as { readonly url?: string }).url ?? url))
     return noSuchPath
   // RFC 9112, 3.2: a request without Host, or with two, is 400; only HTTP/1.0 has no Host header.
@@ -55,7 +56,7 @@ const endsEarly = /[;#]/
 const isMetricsOtherwise = (path: string, sent: string): boolean =>
   !path.startsWith("/api/") &&
   decodeURIComponent(path) === "/metrics" &&
-  sent.replace(/^https?:\/\/[^/]*/i, "").split("?", 1)[0] !== "/metrics"
+  pathOf(sent.replace(/^https?:\/\/[^/]*/i, "")) !== "/metrics"
 
 const noSuchPath: Refused = {
   refusal: refuse("NOT_FOUND", "There is no such path: /openapi.yaml lists all paths.")

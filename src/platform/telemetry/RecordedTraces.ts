@@ -12,6 +12,7 @@ import {
 } from "@opentelemetry/api"
 import { W3CTraceContextPropagator } from "@opentelemetry/core"
 import { type Clock, Context, Exit, Option, type Tracer } from "effect"
+import { pathOf } from "../../contract/api/RequestHead.ts"
 import { otelSpanOf, withoutTexts } from "./RecordedSpans.ts"
 import type { RequestSampling } from "./RequestSampling.ts"
 import type { HandedSpan, TracedDelivery, TracedResponse, Traces } from "./Traces.ts"
@@ -100,11 +101,6 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
     },
     headersOf: (span) => sampling.headersOf(otelSpanOf(span).spanContext())
   }
-}
-
-const pathOf = (url: string): string => {
-  const query = url.indexOf("?")
-  return query === -1 ? url : url.slice(0, query)
 }
 
 const externalSpan = ({ spanId, traceFlags, traceId, traceState }: SpanContext): Tracer.ExternalSpan =>

@@ -2,7 +2,7 @@
 import { Effect, Fiber, FiberSet, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { refuse } from "../../../contract/api/Failure.ts"
-import { originOf } from "../../../contract/api/RequestHead.ts"
+import { originOf, pathOf } from "../../../contract/api/RequestHead.ts"
 import { Settings } from "../../../platform/config/Config.ts"
 import { withoutDeadline } from "../../../platform/postgres/driver/Deadline.ts"
 import { startPage } from "../reference/ReferencePages.ts"
@@ -35,7 +35,7 @@ export const DocumentsHttp = HttpRouter.use(
     for (const [path, asset] of assets)
       yield* router.add("GET", path, (request) => Effect.map(asset, (it) => respond(request, it)))
     yield* router.add("GET", "/docs/*", (request) => {
-      const path = pathOf(request)
+      const path = pathOf(request.url)
       // Relative, because the public address may have a path.
       if (path === "/docs") return Effect.succeed(HttpServerResponse.redirect("docs/"))
       if (path.startsWith("/docs/operations/")) return Effect.flatMap(textOf(request, path), orMissing(request))
@@ -62,8 +62,6 @@ const makeOnce = Effect.fnUntraced(function* <A>(make: Effect.Effect<A>) {
     return Fiber.join(making)
   })
 })
-
-const pathOf = ({ url }: HttpServerRequest.HttpServerRequest): string => url.split("?", 1)[0]!
 
 const noSuchPage = refuse("NOT_FOUND", "There is no such page: /docs/ lists all pages.")
 
