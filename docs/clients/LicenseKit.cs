@@ -770,6 +770,9 @@ namespace Licensing
         /// <summary>Without an identity the request has no license key.</summary>
         private async Task<Believed> AskAsync(Question question, Identity own)
         {
+            // No header and no license has another key, such as one with the dashes of a word processor.
+            if (own != null && own.LicenseKey.Any(one => one < ' ' || one > '~'))
+                return new Believed { Reason = "LICENSE_KEY_INVALID" };
             var nonce = Convert.ToBase64String(options.RandomBytes(16));
             var fields = question.Fields.ToDictionary(member => member.Key, member => member.Value);
             fields["nonce"] = nonce;
@@ -1299,11 +1302,7 @@ namespace Licensing
                         if (body != null) request.Content = new StringContent(body, Encoding.UTF8, "application/json");
                         request.Headers.ExpectContinue = false;
                         foreach (var header in headers)
-                        {
-                            // A license key with characters that no header has.
-                            if (header.Value.Any(one => one < ' ' || one > '~')) return new Reply("network");
                             request.Headers.TryAddWithoutValidation(header.Key, header.Value);
-                        }
                         const HttpCompletionOption early = HttpCompletionOption.ResponseHeadersRead;
                         using (var response = await client.SendAsync(request, early, ends).ConfigureAwait(false))
                         using (ends.Register(response.Dispose))

@@ -669,6 +669,10 @@ public final class LicenseKit implements AutoCloseable {
   }
 
   private Believed ask(Question question, Identity own) {
+    // No header and no license has another key, such as one with the dashes of a word processor.
+    if (own.licenseKey() != null && !own.licenseKey().matches("[ -~]*")) {
+      return Believed.missed("LICENSE_KEY_INVALID", null, null, null, 0);
+    }
     String nonce = Base64.getEncoder().encodeToString(options.random.apply(16));
     Map<String, Object> fields = new HashMap<>(question.fields());
     fields.put("nonce", nonce);
@@ -1144,7 +1148,7 @@ public final class LicenseKit implements AutoCloseable {
       } catch (ExecutionException failure) {
         return Reply.failed(problemOf(failure));
       } catch (IllegalArgumentException malformed) {
-        // A license key with characters that no header has. The message would show it.
+        // An address that is none.
         return Reply.failed("network");
       }
     }

@@ -537,6 +537,9 @@ class LicenseKit:
 
     def _send(self, question: _Question, identity: tuple | None) -> _Believed:
         """Without an identity the request has no license key."""
+        # No header and no license has another key, such as one with the dashes of a word processor.
+        if identity is not None and re.fullmatch("[ -~]*", identity[0]) is None:
+            return _Believed(reason="LICENSE_KEY_INVALID")
         nonce = base64.b64encode(self._platform.random(16)).decode()
         fields = {**question.fields, "nonce": nonce, "product_code": self._product_code}
         headers = {} if identity is None else {"Authorization": f"License {identity[0]}"}

@@ -712,8 +712,14 @@ func (k *Kit) ask(ctx context.Context, operation string, more map[string]any, wh
 	return k.send(ctx, asked, who)
 }
 
+// sendableKey: no header and no license has another one, such as one with the dashes of a word processor.
+var sendableKey = regexp.MustCompile(`^[ -~]*$`)
+
 // send: without an identity the request has no license key.
 func (k *Kit) send(ctx context.Context, asked question, who identity) believed {
+	if !sendableKey.MatchString(who.licenseKey) {
+		return believed{reason: "LICENSE_KEY_INVALID"}
+	}
 	nonce := base64.StdEncoding.EncodeToString(k.random(16))
 	fields := map[string]any{}
 	maps.Copy(fields, asked.fields)

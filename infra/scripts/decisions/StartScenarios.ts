@@ -64,12 +64,17 @@ const beginnings: ReadonlyArray<Told> = [
   },
   {
     name: "a wrong license key",
-    why: "The unsigned 401 asks for another key while nothing is held, and only warns while a stored response lasts.",
+    why: "The unsigned 401 asks for another key while nothing is held, and only warns while a stored response lasts. A key that no header can have is not sent.",
     steps: [
       open,
       {
         ...{ at: 0, do: "activate", with: { license_key: "LK-TYPO" } },
         ...{ given: [{ response: unknownKey, status: 401 }], says: "ask LICENSE_KEY_INVALID", got: "missed ask" }
+      },
+      // With the dashes of a word processor, which no header has.
+      {
+        ...{ at: 0, do: "activate", with: { license_key: R.licenseKey.replaceAll("-", "\u2013") } },
+        ...{ says: "ask LICENSE_KEY_INVALID", got: "missed ask" }
       },
       ...activated.slice(1),
       {

@@ -128,6 +128,7 @@ export class Conversation {
   }
 
   async #send(question: Question, highestIssuedAt: number, identity?: Identity): Promise<Answer> {
+    if (identity !== undefined && !isSendable(identity.licenseKey)) return missed("LICENSE_KEY_INVALID")
     const { baseUrl, platform, productCode, timeoutMillis } = this.#options
     const nonce = toBase64(platform.randomBytes(16))
     const fields = { ...question.fields, nonce, product_code: productCode }
@@ -219,6 +220,9 @@ interface Question {
   /** Set for a GET, which has the fields in its query. */
   readonly isRead?: boolean
 }
+
+/** Whether a header can have the key. No license has another one, such as one with the dashes of a word processor. */
+const isSendable = (licenseKey: string): boolean => /^[ -~]*$/.test(licenseKey)
 
 const queryOf = (fields: object): string =>
   Object.entries(fields)
