@@ -28,6 +28,7 @@ export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, hea
   }
   const refused = new WeakSet<Duplex>()
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (isUnused(socket)) return void setImmediate(closeUnused, socket)
     // Bytes after the last request of a connection are ignored (RFC 9112, 9.6); the request itself still gets its response.
     if (error.code === "HPE_CLOSED_CONNECTION" || isClosing(socket)) return
     // The rest of the input fails, too.
@@ -45,6 +46,16 @@ export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, hea
     respond(socket, 405, noProxy)
   })
 })
+
+const isUnused = (socket: Duplex): boolean => "bytesRead" in socket && socket.bytesRead === 0
+
+/**
+ * Browsers open connections ahead. A response would be taken for that of the request that they send at this moment; if the connection
+ * closes, they send it again on another one. After a pause of the process the request may be there, but not read yet.
+ */
+const closeUnused = (socket: Duplex): void => {
+  if (isUnused(socket)) socket.destroy()
+}
 
 const noProxy = refuse("METHOD_NOT_ALLOWED", "The service is not a proxy: send requests directly, without CONNECT.")
 

@@ -48,6 +48,23 @@ layer(Basis, { excludeTestServices: true })("A connection", (it) => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect(
+    "that was opened ahead of requests is closed without an answer, which would be taken for the next one's",
+    () =>
+      Effect.gen(function* () {
+        const port = yield* listening({ headersTimeout: 200, connectionsCheckingInterval: 50 })
+        const received = yield* Effect.callback<string>((resume) => {
+          let text = ""
+          const socket = connect(port, "127.0.0.1")
+          socket.on("data", (bytes) => {
+            text += bytes
+          })
+          socket.on("close", () => resume(Effect.succeed(text)))
+        })
+        assert.strictEqual(received, "")
+      }).pipe(Effect.scoped)
+  )
+
   it.effect("on which a body comes too slowly is closed, and the operation never has it", () =>
     Effect.gen(function* () {
       const read = yield* Deferred.make<void>()
