@@ -34,6 +34,7 @@ layer(layerWebhooks({ webhookRetrySeconds: [60] }))("An endpoint with retries", 
       yield* appendEvent()
       yield* runPass(gone, webhook.id)
       yield* poll(isActive(webhook.id), (active) => !active)
+      assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "pending")
       yield* TestClock.adjust("2 minutes")
       yield* pass
       yield* (yield* Webhooks).update(webhook.id, { url: receiver.url, is_active: true })
