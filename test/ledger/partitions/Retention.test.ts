@@ -173,6 +173,10 @@ describe("partitions past their retention", () => {
       assert.isDefined(period.removed_until)
       assert.isUndefined((yield* summaryOf(period.removed_until! + 1, {})).period.removed_until)
 
+      yield* (yield* SqlClient.SqlClient)`UPDATE event_sequence SET ledger_last = ledger_last + 200000`
+      const late = yield* summaryOf(start - dayMillis, { bucket: "1d" })
+      assert.deepStrictEqual([late.rows, late.totals], [days.rows, days.totals], "also if the sums are late")
+
       const request = { report_kind: "usage-ledger", format: "json", generated_at: now, ledger_last: 8_000 } as const
       const headOf = Effect.fnUntraced(function* (filters: { readonly from?: string }) {
         const pieceFrom = yield* makeLedgerPieces({ ...request, filters })

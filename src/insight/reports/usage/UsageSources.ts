@@ -14,6 +14,7 @@ import type { Grouping, UsageSummaryFilter } from "../model/Filter.ts"
 import { startOf } from "./LedgerRows.ts"
 
 const decodeProgress = decodeRows(Schema.Struct({ sequence: Count, lag: Schema.Number }))
+const decodeRemoved = decodeRows(Schema.Struct({ at: Schema.optionalKey(Timestamp) }))
 const decodeDays = decodeRows(Schema.Struct({ day: Timestamp }))
 
 /** `from` is inclusive, `to` exclusive; in epoch milliseconds or Infinity. */
@@ -28,7 +29,7 @@ export interface Sources {
   readonly ledger: ReadonlyArray<TimeRange>
 }
 
-/** Reading this many unscanned ledger rows takes 30 ms. If there are more, only the ledger is read. */
+/** Reading this many unscanned ledger rows takes 30 ms. If there are more, only days with removed rows come from the rollup. */
 const lagRowsMax = 100_000
 /** If there are more ranges, the earliest ones and the time between them become one range. */
 const rangesMax = 12
@@ -55,7 +56,15 @@ export const sourcesOf = Effect.fnUntraced(function* (
   const rollup = { from: Math.ceil(from / unit) * unit, to: Number.isFinite(to) ? Math.floor(to / unit) * unit : to }
   if (rollup.from >= rollup.to) return whole
   const incomplete = yield* incompleteDays(sql, rollup)
-  return incomplete === undefined ? whole : splitPeriod({ from, to }, rollup, [...incomplete, ...ambiguousDays])
+  if (incomplete !== undefined) return splitPeriod({ from, to }, rollup, [...incomplete, ...ambiguousDays])
+  const removed = intersect(rollup, { from, to: yield* removedDaysEnd(sql) })
+  return isNotEmpty(removed) ? splitPeriod({ from, to }, removed, ambiguousDays) : whole
+})
+
+/** The end of the last day with removed rows, which were all summed before, or -Infinity. */
+const removedDaysEnd = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  const [removed] = yield* decodeRemoved(sql`SELECT nullif(${ledgerRemovedAt(sql)}, '-infinity') AS at`)
+  return removed?.at === undefined ? Number.NEGATIVE_INFINITY : (Math.floor(removed.at / dayMillis) + 1) * dayMillis
 })
 
 /** Undefined if the rollup lags too far behind to know. */
