@@ -109,7 +109,7 @@ export const showBulkJob = Effect.fnUntraced(function* ({ id, json }: { readonly
   const { items, next } = yield* jobs.refusals(id, { limit: limitMax })
   const refusals = items.map(({ code, license_id, message }) => [license_id, code, message])
   yield* print(json, { job: encode(job), refusals: items.map((refusal) => encodeRefusal(refusal)) }, [
-    ...aligned([rowOf(job)]),
+    ...linesOf(job),
     ...aligned(refusals)
   ])
   if (next !== undefined) yield* Console.error(`Only ${limitMax} refusals are shown: the API lists all.`)
@@ -119,7 +119,9 @@ export const cancelBulkJob = Effect.fnUntraced(function* (flags: { readonly id: 
   yield* printJob(flags.json, yield* (yield* BulkJobs).cancel(flags.id))
 }, Effect.provide(services))
 
-const printJob = (json: boolean, job: BulkJob) => print(json, encode(job), aligned([rowOf(job)]))
+const printJob = (json: boolean, job: BulkJob) => print(json, encode(job), linesOf(job))
+
+const linesOf = (job: BulkJob) => [...aligned([rowOf(job)]), ...(job.failure === undefined ? [] : [job.failure])]
 
 const rowOf = ({ action, changed, created_at, dry_run, id, matched, refused, status, unchanged }: BulkJob) => [
   id,

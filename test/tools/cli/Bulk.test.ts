@@ -1,6 +1,7 @@
 /** Changes of many licenses from the command line, beside a running instance. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { Database } from "../../support/database/Database.ts"
 import { makeLicense, makeProduct } from "../../support/http/ProductTokens.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
@@ -45,6 +46,9 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         assert.match((yield* run(1, "cancel", job.id)).failure, /is canceled/)
         const tried = yield* run(0, "create", "revoke", "--license", license.id, "--dry-run")
         assert.match(tried.out, / {2}revoke \(dry run\) {2}pending {2}0 of 1: /)
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`UPDATE bulk_jobs SET status = 'failed', failure = 'It broke.', ended_at = now() WHERE id = ${job.id}`
+        assert.match((yield* run(0, "show", job.id)).out, /\nIt broke\.$/)
       })
     )
 
