@@ -6,14 +6,14 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { Identifiers } from "../contract/api/Identifier.ts"
 import { Settings } from "./config/Config.ts"
-import { Postgres } from "./postgres/driver/Postgres.ts"
+import { type Options, Postgres } from "./postgres/driver/Postgres.ts"
 import { EmbeddedPostgres } from "./postgres/embedded/EmbeddedPostgres.ts"
 import { Migrations } from "./postgres/migrations/Migrations.ts"
 import { KeyRing } from "./signing/KeyRing.ts"
 import { MasterKey } from "./signing/MasterKey.ts"
 
 /** The client of a database, after the migration of its schema to this version. */
-export const databaseAt = (url: Redacted.Redacted<string>, waiting: { readonly waitsForServer?: boolean } = {}) =>
+export const databaseAt = (url: Redacted.Redacted<string>, waiting: Pick<Options, "unreachable"> = {}) =>
   Migrations.layer({ url }).pipe(Layer.provideMerge(Postgres.layer({ url, ...waiting })))
 
 // The service waits for its database without a limit; a command fails after half a minute.
@@ -24,7 +24,7 @@ const database = (embedded: typeof EmbeddedPostgres.layer) =>
         ? Layer.unwrap(EmbeddedPostgres.useSync(({ url }) => databaseAt(url))).pipe(
             Layer.provide(embedded({ directory: dataDir }))
           )
-        : databaseAt(databaseUrl, { waitsForServer: embedded === EmbeddedPostgres.layer })
+        : databaseAt(databaseUrl, embedded === EmbeddedPostgres.layer ? { unreachable: "wait" } : {})
     )
   )
 

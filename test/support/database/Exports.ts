@@ -5,9 +5,11 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { ExportWorker } from "../../../src/insight/reports/exports/ExportWorker.ts"
 import { ReportsDatabase } from "../../../src/insight/reports/model/ReportsDatabase.ts"
+import { Settings } from "../../../src/platform/config/Config.ts"
 import * as RehearsalClock from "../../../src/platform/telemetry/RehearsalClock.ts"
 import type { MeteredLicense } from "../http/IssuedLicenses.ts"
 import { TestServer } from "../http/TestServer.ts"
+import type { Database } from "./Database.ts"
 
 export const exportsPath = "/api/v1/reports/exports"
 
@@ -19,6 +21,10 @@ export const makeWorker = Effect.map(
   Layer.build(Layer.fresh(ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)))),
   (context) => Context.get(context, ExportWorker)
 )
+
+/** The same of a node with a replica. */
+export const makeWorkerOver = (reportsDatabaseUrl: Database["Service"]["url"]) =>
+  Effect.provide(makeWorker, Settings.layerTest({ reportsDatabaseUrl }))
 
 /** Runs an effect of a worker with the service's clock ahead by this many seconds. */
 export const at =

@@ -39,7 +39,7 @@ const attemptsMax = 5
 export class ExportWorker extends Context.Service<
   ExportWorker,
   {
-    /** Creates all pending exports, and deletes those past their retention. */
+    /** Deletes exports past their retention, and creates all that are pending. */
     readonly pass: Effect.Effect<void, unknown>
     /** Claims one export and stores its next piece. False if there is none. */
     readonly step: Effect.Effect<boolean, unknown>
@@ -134,6 +134,8 @@ export class ExportWorker extends Context.Service<
       })
 
       const claim = Effect.gen(function* () {
+        // While the replica is away, exports wait without attempts.
+        yield* reports.sql`SELECT 1`
         const { now, until } = yield* times
         const row = yield* claimExport(sql, now, until)
         if (row === undefined || row.attempts <= attemptsMax) return row
@@ -143,13 +145,13 @@ export class ExportWorker extends Context.Service<
       })
 
       const pass = Effect.gen(function* () {
-        for (let row = yield* claim; row !== undefined; row = yield* claim) {
-          yield* Effect.catch(finish(row), failWith(row))
-        }
         const now = yield* Clock.currentTimeMillis
         yield* sql`
           DELETE FROM report_exports WHERE created_at < ${instant(now - exportRetentionDays * dayMillis)}
             AND status IN ('completed', 'failed')`
+        for (let row = yield* claim; row !== undefined; row = yield* claim) {
+          yield* Effect.catch(finish(row), failWith(row))
+        }
       })
       const step = Effect.flatMap(claim, (row) =>
         row === undefined ? Effect.succeed(false) : Effect.as(next(row), true)

@@ -36,7 +36,8 @@ export class ReportsDatabase extends Context.Service<
             idleInTransactionMillis: statementTimeoutMillis,
             applicationName: "licensing-reports",
             plannerDefaults: true,
-            waitsForServer: true
+            // Only reports need a replica.
+            unreachable: "continue"
           })
         )
       )

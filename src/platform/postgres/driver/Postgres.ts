@@ -37,8 +37,8 @@ export interface Options {
    * many rows; the other statements are index look-ups. Default false.
    */
   readonly plannerDefaults?: boolean
-  /** Whether a start waits without a limit for a server that cannot be reached. Default: at most half a minute. */
-  readonly waitsForServer?: boolean
+  /** While no server can be reached, a start waits without a limit, or continues. Default: it fails after half a minute. */
+  readonly unreachable?: "wait" | "continue"
 }
 
 // A holder that keeps a lock for longer is stuck. Failing releases the locks of this transaction.
@@ -115,7 +115,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const common = { ...connectionOptions(options, holdLimit), ...tls }
   const statementTimeout = statementTimeoutOf(options)
   const hosts = makeHosts(address, common, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis)
-  const version = yield* awaitServer(hosts, address.name, options.waitsForServer === true ? "365 days" : "30 seconds")
+  const version = yield* awaitServer(hosts, address.name, options.unreachable)
   if (hosts.isFollowed) yield* Effect.forkScoped(hosts.follow)
   const configure = configureFor(hosts, common)
   const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
@@ -196,22 +196,29 @@ const versionMin = 15
 const encodingNeeded = "UTF8"
 
 // A service often starts together with its database, so a refused or lost connection is retried. Returns the
-// server's version.
-const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, longest: Duration.Input) {
-  const { encoding, version } = yield* hosts.choose.pipe(
-    Effect.retry(($) =>
-      $(reconnectSchedule).pipe(
-        Schedule.upTo({ duration: longest }),
-        Schedule.while(({ input }) => isTransient(input)),
-        Schedule.tap(({ input }) =>
-          Effect.logWarning(`PostgreSQL at ${name} cannot be reached yet; retrying: ${reasonOf(input)}`)
-        )
+// server's version, 0 if a start continues without one.
+const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, unreachable: Options["unreachable"]) {
+  const retried = Effect.retry(hosts.choose, ($) =>
+    $(reconnectSchedule).pipe(
+      Schedule.upTo({ duration: unreachable === "wait" ? "365 days" : "30 seconds" }),
+      Schedule.while(({ input }) => isTransient(input)),
+      Schedule.tap(({ input }) =>
+        Effect.logWarning(`PostgreSQL at ${name} cannot be reached yet; retrying: ${reasonOf(input)}`)
       )
-    ),
-    Effect.mapError(
-      (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${withRemedy(error)}` })
     )
   )
+  const once = Effect.catchIf(hosts.choose, isTransient, (error) =>
+    Effect.as(
+      Effect.logWarning(`PostgreSQL at ${name} cannot be reached; starting without it: ${reasonOf(error)}`),
+      undefined
+    )
+  )
+  const facts = yield* Effect.mapError(
+    unreachable === "continue" ? once : retried,
+    (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${withRemedy(error)}` })
+  )
+  if (facts === undefined) return 0
+  const { encoding, version } = facts
   if (!(version >= versionMin)) {
     return yield* new DatabaseUnavailable({
       message: `PostgreSQL at ${name} has version ${version}; version ${versionMin} or newer is needed.`

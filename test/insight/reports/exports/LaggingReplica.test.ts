@@ -2,11 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { ExportWorker } from "../../../../src/insight/reports/exports/ExportWorker.ts"
-import { ReportsDatabase } from "../../../../src/insight/reports/model/ReportsDatabase.ts"
-import { Settings } from "../../../../src/platform/config/Config.ts"
 import { Database } from "../../../support/database/Database.ts"
-import { at, exportsPath } from "../../../support/database/Exports.ts"
+import { at, exportsPath, makeWorkerOver } from "../../../support/database/Exports.ts"
 import { assertRefused } from "../../../support/http/Http.ts"
 import { makeMetered } from "../../../support/http/IssuedLicenses.ts"
 import { startServer, TestServer } from "../../../support/http/TestServer.ts"
@@ -16,21 +13,6 @@ const makeReplica = Effect.map(Layer.build(Layer.fresh(Database.layer)), (contex
   url: Context.get(context, Database).url,
   sql: Context.get(context, SqlClient.SqlClient)
 }))
-
-type Url = Database["Service"]["url"]
-
-const makeWorkerOver = (reportsDatabaseUrl: Url) =>
-  Effect.map(
-    Layer.build(
-      Layer.fresh(
-        ExportWorker.layer.pipe(
-          Layer.provide(ReportsDatabase.layer),
-          Layer.provide(Settings.layerTest({ reportsDatabaseUrl }))
-        )
-      )
-    ),
-    (context) => Context.get(context, ExportWorker)
-  )
 
 layer(TestServer.layer)("A replica that lags", (it) => {
   it.effect("has no report and no export of a record that it has not received", () =>
