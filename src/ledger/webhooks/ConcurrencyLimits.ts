@@ -16,7 +16,7 @@ interface EndpointLoad {
 
 export interface Capacity {
   /** Deliveries that can start now, for endpoints with a load. */
-  readonly known: ReadonlyMap<string, number>
+  readonly known: Map<string, number>
   /** The same for any other endpoint. */
   readonly initial: number
 }

@@ -56,6 +56,8 @@ export class Delivery extends Context.Service<
       const endpoints = yield* EndpointCache
       const limits = new ConcurrencyLimits()
       const inProgress = new Map<string, ClaimedDelivery>()
+      /** Endpoints whose secret cannot be decrypted, and when their deliveries are claimed again. */
+      const unsigned = new Map<string, number>()
       let isFull = false
       // Releases unfinished deliveries. The batches below are created later, so they end before this finalizer runs.
       yield* Effect.addFinalizer(() =>
@@ -88,9 +90,9 @@ export class Delivery extends Context.Service<
           const claimed = { endpoint_id, sequence: event.sequence, leased_until, attempts: event.attempts[index]! }
           inProgress.set(keyOf(claimed), claimed)
           const endpoint = cached.get(endpoint_id)
-          if (endpoint !== undefined) fork(deliver(event, body, endpoint, claimed))
+          if (endpoint !== undefined && !unsigned.has(endpoint_id)) fork(deliver(event, body, endpoint, claimed))
           else {
-            // The endpoint was deleted meanwhile; the retention removes its rows.
+            // The retention removes the rows of a deleted endpoint. Without a readable secret they stay due as before.
             limits.end(endpoint_id, true)
             inProgress.delete(keyOf(claimed))
           }
@@ -104,6 +106,10 @@ export class Delivery extends Context.Service<
         if (isFull) return
         const now = yield* Clock.currentTimeMillis
         const capacity = limits.capacity
+        for (const [id, until] of unsigned) {
+          if (until > now) capacity.known.set(id, 0)
+          else unsigned.delete(id)
+        }
         const leasedUntil = now + leaseMillis
         const salt = yield* Random.nextInt
         const claimed = yield* Effect.orDie(retryTransaction(Rows.claim(sql, { now, leasedUntil, capacity, salt })))
@@ -118,8 +124,11 @@ export class Delivery extends Context.Service<
           )
         )
         const cached = yield* endpoints.find(revisions)
+        const unreadable = Array.from(cached.values()).filter(({ keysAt }) => keysAt(now).length === 0)
+        for (const { id } of unreadable) unsigned.set(id, leasedUntil)
         limits.begin(counts, capacity)
         for (const event of claimed) begin(event, cached, leasedUntil)
+        if (unreadable.length > 0) yield* Effect.orDie(retryTransaction(Rows.recordUnreadable(sql, unreadable, now)))
         const count = Array.from(counts.values()).reduce((sum, one) => sum + one, 0)
         if (count === Rows.claimMax) deliveriesQueued.openUnsafe()
         const pauseMillis = pauseMillisAfter(count, yield* sampleLoad)
@@ -174,8 +183,7 @@ const makeAttempt = Effect.gen(function* () {
     }
     const post = (context: { readonly [name: string]: string }) =>
       sender.post(endpoint.url, { ...headers, ...context }, body)
-    const sent = keys.length === 0 ? unsigned : inDeliverySpan(traces, facts, post)
-    const result = yield* Effect.result<EndpointResponse, { readonly reason: string }, never>(sent)
+    const result = yield* Effect.result(inDeliverySpan(traces, facts, post))
     const ended_at = yield* Clock.currentTimeMillis
     const { failure, gone, wait } = classify(result, ended_at)
     const delay =
@@ -196,10 +204,6 @@ const makeAttempt = Effect.gen(function* () {
     }
     return outcome
   })
-})
-
-const unsigned: Effect.Effect<EndpointResponse, { readonly reason: string }> = Effect.fail({
-  reason: "secret_unreadable"
 })
 
 interface Classified {

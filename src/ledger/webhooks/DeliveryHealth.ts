@@ -32,7 +32,7 @@ export class DeliveryHealth extends Context.Service<
 
       const endpointRows = (now: number) => sql`
         SELECT e.id AS webhook_id, name, is_active, disabled_reason, waiting.pending, waiting.retrying, waiting.oldest_pending_at,
-          waiting.next_attempt_at,
+          CASE WHEN e.is_active THEN waiting.next_attempt_at END AS next_attempt_at,
           coalesce(past.delivered, 0)::bigint AS delivered_24h, coalesce(past.failed, 0)::bigint AS failed_24h,
           coalesce(past.exhausted, 0)::bigint AS exhausted_24h, last_success_at, last_failure_at,
           last_failure AS last_failure_reason

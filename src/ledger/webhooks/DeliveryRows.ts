@@ -147,6 +147,15 @@ export const recordOutcomes = (
   WHERE e.id = tally.endpoint_id
   RETURNING e.id, e.revision, e.is_active, e.exhausted_in_a_row`
 
+/** Records that the secrets of endpoints cannot be decrypted, which is no attempt of their deliveries. */
+export const recordUnreadable = (
+  sql: SqlClient.SqlClient,
+  endpoints: ReadonlyArray<{ readonly id: string }>,
+  now: number
+) => sql`
+  UPDATE webhook_endpoints SET last_failure_at = ${instant(now)}, last_failure = 'secret_unreadable'
+  WHERE id = ANY(${columns.text(endpoints.map(({ id }) => id))})`
+
 /** Releases unfinished claimed deliveries, which are due as before. */
 export const release = (
   sql: SqlClient.SqlClient,

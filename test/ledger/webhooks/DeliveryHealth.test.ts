@@ -107,6 +107,20 @@ layer(Subject([5, 3_600]))("Webhook health", (it) => {
       assert.strictEqual(later.last_failure_at, startedAt + 60_000)
     })
   )
+
+  it.effect("names no next attempt of an endpoint that is inactive", () =>
+    Effect.gen(function* () {
+      const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
+      yield* appendEvent()
+      const own = Effect.map(report, ({ per_endpoint }) =>
+        per_endpoint.find(({ webhook_id }) => webhook_id === webhook.id)
+      )
+      assert.property(yield* own, "next_attempt_at")
+      yield* (yield* Webhooks).update(webhook.id, { is_active: false })
+      assert.strictEqual((yield* own)?.pending, 1)
+      assert.notProperty(yield* own, "next_attempt_at")
+    })
+  )
 })
 
 layer(Subject([]))("Webhook health with abandoned deliveries", (it) => {

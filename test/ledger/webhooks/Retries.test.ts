@@ -109,6 +109,38 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
     })
   )
 
+  it.effect("is not attempted while its endpoint's secret cannot be decrypted, and stays due as before", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const webhooks = yield* Webhooks
+      const receiver = yield* makeReceiver
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      yield* sql`UPDATE webhook_endpoints SET secret_sealed = 'lost with its key' WHERE id = ${webhook.id}`
+      yield* Effect.replicateEffect(appendEvent(), 3)
+      const states = Effect.map(deliveriesOf(webhook.id), (rows) =>
+        rows.map(({ attempts, due_at, status }) => ({ attempts, due_at, status }))
+      )
+      const queued = yield* states
+      for (let attempt = 0; attempt < 12; attempt++) {
+        yield* pass
+        yield* TestClock.adjust("1 day")
+      }
+      assert.deepStrictEqual(yield* states, queued)
+      assert.strictEqual(yield* failureOf(webhook.id), "secret_unreadable")
+      yield* pass
+      yield* webhooks.update(webhook.id, { rotate_secret: true })
+      // Until the leases of the last pass end.
+      yield* pass
+      assert.deepStrictEqual(yield* states, queued)
+      yield* TestClock.adjust("30 seconds")
+      yield* runPass(receiver, webhook.id, 3)
+      assert.deepStrictEqual(
+        (yield* states).map(({ attempts, status }) => [attempts, status]),
+        Array.from(queued, () => [1, "delivered"])
+      )
+    })
+  )
+
   it.effect("has failed when the complete response did not arrive within 15 seconds", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver

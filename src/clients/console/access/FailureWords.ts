@@ -21,7 +21,8 @@ const reasons: Readonly<Record<string, string>> = {
   timeout: "It did not answer in time",
   connection_failed: "It could not be reached",
   tls_failed: "Its certificate was not accepted",
-  address_refused: "Its address is not allowed"
+  address_refused: "Its address is not allowed",
+  secret_unreadable: "Its secret cannot be decrypted: rotate it"
 }
 
 export const reasonOf = (reason: string | undefined): string => {
