@@ -9,6 +9,7 @@ import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { SqlClient } from "effect/sql"
 import { Count } from "../../contract/api/Int64.ts"
 import { dayMillis, Timestamp } from "../../contract/api/Timestamp.ts"
+import { EventLog } from "../../ledger/events/EventLog.ts"
 import { LicenseActors } from "../../licensing/engine/LicenseActors.ts"
 import { DeviceStatus } from "../../licensing/model/Device.ts"
 import { LicenseStatus } from "../../licensing/model/License.ts"
@@ -37,6 +38,7 @@ export class Exposition extends Context.Service<
       const updates = [
         yield* processNumbers(context),
         yield* actorNumbers(context),
+        yield* counterNumbers(context),
         yield* workerNumbers(context),
         yield* databaseNumbers(context)
       ]
@@ -58,7 +60,6 @@ const initiallyZero = [
   ...["answered", "returned", "late", "lost"].map((outcome) => Metrics.handedOver({ outcome })),
   ...["traces", "metrics", "logs"].map((signal) => Metrics.telemetryFailures({ signal })),
   ...["known", "connected"].map((state) => Metrics.clusterNodes({ state })),
-  Metrics.counterWait,
   Metrics.journalGroup,
   Metrics.journalSeconds
 ]
@@ -98,6 +99,11 @@ const actorNumbers = Effect.fnUntraced(function* (registry: Registry) {
     Metrics.licenseActors.updateUnsafe(actors, registry)
     Metrics.licenseCommandsWaiting.updateUnsafe(waiting, registry)
   })
+})
+
+const counterNumbers = Effect.fnUntraced(function* (registry: Registry) {
+  const { averageWaitMillis } = yield* EventLog
+  return Effect.map(averageWaitMillis, (millis) => Metrics.counterWait.updateUnsafe(millis / 1e3, registry))
 })
 
 const workerNumbers = Effect.fnUntraced(function* (registry: Registry) {

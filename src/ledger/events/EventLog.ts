@@ -41,6 +41,8 @@ export class EventLog extends Context.Service<
     readonly numberingPass: Effect.Effect<void, SqlError.SqlError>
     /** Opened after this node has stored entries. The worker that numbers them closes it. */
     readonly entriesWaiting: Latch.Latch
+    /** How long the last commits of this node have waited for the counter on average; 0 after a minute without any. */
+    readonly averageWaitMillis: Effect.Effect<number>
     /** Whether changes are refused because another transaction holds the counter for long. */
     readonly isCounterHeld: Effect.Effect<boolean, SqlError.SqlError>
     /** Opened after this node has committed webhook deliveries. The delivery worker closes it. */
@@ -109,6 +111,7 @@ export class EventLog extends Context.Service<
         numberWaiting: numbering.numberWaiting,
         numberingPass: numbering.pass,
         entriesWaiting: numbering.entriesWaiting,
+        averageWaitMillis: numbering.averageWaitMillis,
         isCounterHeld: counterLock.isHeld,
         deliveriesQueued
       })

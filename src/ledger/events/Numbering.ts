@@ -9,7 +9,6 @@ import { SqlClient, type Statement } from "effect/sql"
 import { monotonicMillis } from "../../platform/postgres/driver/Deadline.ts"
 import { pauseFor } from "../../platform/postgres/driver/Transactions.ts"
 import { busyLog, waitsForLog } from "../../platform/postgres/queries/Sql.ts"
-import { counterWait } from "../../platform/telemetry/Metrics.ts"
 import { type CounterLock, counterWaitMillis } from "./CounterLock.ts"
 
 /**
@@ -22,6 +21,8 @@ export const CounterPatience = Context.Reference("licensing/ledger/events/Counte
 
 /** The weight of the last wait in the moving average: a single slow commit changes nothing. */
 const waitWeight = 1 / 8
+/** After this time without a commit the average says nothing about the present. */
+const averagedMillis = 60_000
 /** How long commits store their entries. Then one waits for the counter, which shows whether others still hold it. */
 const storedMillis = 1_000
 /** The pause while another node numbers. It may not have seen the newest entries. */
@@ -31,13 +32,13 @@ const pausesMax = 100
 export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLock, deliveriesQueued: Latch.Latch) {
   const sql = yield* SqlClient.SqlClient
   const clock = yield* Clock.Clock
-  const registry = yield* Effect.context<never>()
   const patienceMillis = yield* CounterPatience
   const entriesWaiting = yield* Latch.make()
   let hasStored = false
   let isNumbering = false
   let numberings = 0
-  let averageMillis = 0
+  let lastAverage = 0
+  let lastWaitAt = Number.NEGATIVE_INFINITY
   let storedUntil = Number.NEGATIVE_INFINITY
 
   const isWaitingOf = (writers: Statement.Fragment) =>
@@ -90,17 +91,21 @@ export const makeNumbering = Effect.fnUntraced(function* (counterLock: CounterLo
     hasStored = false
   })
 
+  const averageAt = (now: number) => (now - lastWaitAt > averagedMillis ? 0 : lastAverage)
   /** Records how long a commit has waited for others. */
   const waited = (millis: number) => {
-    averageMillis += (millis - averageMillis) * waitWeight
-    counterWait.updateUnsafe(averageMillis / 1e3, registry)
-    if (averageMillis >= patienceMillis) storedUntil = monotonicMillis(clock) + storedMillis
+    const now = monotonicMillis(clock)
+    const average = averageAt(now)
+    lastAverage = average + (millis - average) * waitWeight
+    lastWaitAt = now
+    if (lastAverage >= patienceMillis) storedUntil = now + storedMillis
   }
 
   return {
     entriesWaiting,
     numberWaiting,
     pass,
+    averageWaitMillis: Effect.sync(() => averageAt(monotonicMillis(clock))),
     /** To be run after the commit that has stored entries. */
     wake: () => {
       hasStored = true

@@ -3,7 +3,7 @@
  * holds in the meantime.
  */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../../src/ledger/events/EventLog.ts"
 import { CounterPatience } from "../../../src/ledger/events/Numbering.ts"
@@ -48,6 +48,28 @@ const namesAfter = Effect.fnUntraced(function* (after: { readonly last: number; 
     numbersUpTo(after.ledger_last, now.ledger_last)
   )
   return events.map(({ name }) => name)
+})
+
+/** A node whose commits store their entries after waits of 30 ms on average. */
+const makeWaiting = Effect.gen(function* () {
+  const built = yield* Layer.build(Layer.fresh(EventLog.layer)).pipe(Effect.provideService(CounterPatience, 30))
+  const log = Context.get(built, EventLog)
+  const sql = yield* SqlClient.SqlClient
+  const commit = sql.withTransaction(log.appendInCommit([event("waits")]))
+  const holder = yield* openSession((yield* Database).url)
+  const append = `
+    WITH counter AS (UPDATE event_sequence SET last = last + 1 RETURNING last)
+    INSERT INTO event_log (sequence, event_type, actor_type, actor_id, resource_type, metadata, created_at)
+    SELECT last, 'product.created', 'system', 'holder', 'product', '{}', to_timestamp(0) FROM counter`
+  /** A commit that waits for as long as the holder sleeps. */
+  const wait = (seconds: number) =>
+    Effect.gen(function* () {
+      yield* holder.values("BEGIN")
+      yield* holder.values(append)
+      const held = holder.values(`SELECT pg_sleep(${seconds})`)
+      yield* Effect.all([commit, Effect.andThen(held, holder.values("COMMIT"))], { concurrency: "unbounded" })
+    })
+  return { commit, log, wait }
 })
 
 layer(layerWebhooks(), { excludeTestServices: true })("Entries that wait for their numbers", (it) => {
@@ -231,23 +253,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("Entries that wait for the
 
   it.effect("begin once commits have waited for others for long on average, not after one that did", () =>
     Effect.gen(function* () {
-      const built = yield* Layer.build(Layer.fresh(EventLog.layer)).pipe(Effect.provideService(CounterPatience, 30))
-      const log = Context.get(built, EventLog)
-      const sql = yield* SqlClient.SqlClient
-      const commit = sql.withTransaction(log.appendInCommit([event("waits")]))
-      const holder = yield* openSession((yield* Database).url)
-      const append = `
-        WITH counter AS (UPDATE event_sequence SET last = last + 1 RETURNING last)
-        INSERT INTO event_log (sequence, event_type, actor_type, actor_id, resource_type, metadata, created_at)
-        SELECT last, 'product.created', 'system', 'holder', 'product', '{}', to_timestamp(0) FROM counter`
-      /** A commit that waits for as long as the holder sleeps. */
-      const wait = (seconds: number) =>
-        Effect.gen(function* () {
-          yield* holder.values("BEGIN")
-          yield* holder.values(append)
-          const held = holder.values(`SELECT pg_sleep(${seconds})`)
-          yield* Effect.all([commit, Effect.andThen(held, holder.values("COMMIT"))], { concurrency: "unbounded" })
-        })
+      const { commit, log, wait } = yield* makeWaiting
       yield* wait(0.1)
       yield* commit
       assert.strictEqual(yield* waitingCount, 0)
@@ -256,6 +262,23 @@ layer(layerWebhooks(), { excludeTestServices: true })("Entries that wait for the
       assert.isAbove(waits, 2)
       assert.isBelow(waits, 20)
       yield* log.numberWaiting
+    })
+  )
+
+  it.effect("do not begin because of waits from more than a minute ago, which the average forgets", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      let ahead = 0n
+      const later = Object.assign(Object.create(clock) as Clock.Clock, {
+        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe() + ahead
+      })
+      const { commit, log, wait } = yield* Effect.provideService(makeWaiting, Clock.Clock, later)
+      yield* wait(0.1)
+      assert.isAbove(yield* log.averageWaitMillis, 0)
+      ahead += 61_000_000_000n
+      assert.strictEqual(yield* log.averageWaitMillis, 0)
+      yield* commit
+      assert.strictEqual(yield* log.averageWaitMillis, 0)
     })
   )
 })
