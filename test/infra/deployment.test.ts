@@ -182,6 +182,15 @@ describe("The chart", () => {
     assert.deepStrictEqual([...names, ...ofChart].toSorted(), settings)
   })
 
+  it("publishes whatever the service serves to the outside", () => {
+    const trees = found(`${chart}/templates/ingress.yaml`, /"(\/[\w/]+)"/g)
+    const served = globSync("src/edge/documents/publishing/*.ts", { cwd: root }).flatMap((path) =>
+      found(path, /router\.add\("GET", "(\/\w+)\//g)
+    )
+    assert.includeMembers(served, ["/console", "/docs", "/portal"])
+    assert.includeMembers(trees, [...served, "/api/v1"])
+  })
+
   it("describes every value in its schema", () => {
     const namesOf = (object: object) => Object.keys(object).toSorted()
     const { global: _, ...described } = valuesSchema.properties
