@@ -1,8 +1,10 @@
 /** The settings of the customer's page. */
 import { ratesDefault } from "./Defaults.ts"
-import { type Decode, flag, optional, pageTitle, rate, setting, text } from "./Setting.ts"
+import { type Decode, flag, optional, pageTitle, rate, setting } from "./Setting.ts"
 
 const color: Decode<string> = (value) => (/^#[0-9a-f]{6}$/i.test(value) ? value.toLowerCase() : undefined)
+
+const image: Decode<string> = (value) => (/\.(svg|png|webp|jpg)$/i.test(value) ? value : undefined)
 
 /** An e-mail address, or the address of a page. */
 const contact: Decode<string> = (value) => {
@@ -17,7 +19,7 @@ export const portalSettings = {
   /** The page's heading; unset: "Your licenses" in the reader's language. */
   portalTitle: pageTitle("LICENSING_PORTAL_TITLE"),
   /** The image beside the heading; unset: none. */
-  portalLogo: optional("LICENSING_PORTAL_LOGO", "the path of an image: .svg, .png, .webp or .jpg", text),
+  portalLogo: optional("LICENSING_PORTAL_LOGO", "the path of an image: .svg, .png, .webp or .jpg", image),
   /** The color of buttons and links; unset: the console's. */
   portalColor: optional("LICENSING_PORTAL_COLOR", "a color as #4250d4", color),
   /** Where customers ask for help; unset: the page shows no contact. */

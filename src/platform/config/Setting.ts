@@ -203,7 +203,6 @@ export const signInParameters: Decode<ReadonlyArray<readonly [name: string, valu
   return isValid && !parameters.some(([name]) => ownParameters.test(name)) ? parameters : undefined
 }
 
-/** Origins of web pages, separated by commas. */
 /** Origins as browsers and web views send them: of sites, of schemes of applications, and null for pages without an origin. */
 export const origins: Decode<ReadonlyArray<string>> = listOf((part) =>
   url("http:", "https:")(part)?.origin === part || part === "null" || applicationOrigin.test(part) ? part : undefined

@@ -6,7 +6,7 @@ import type { Database } from "./Database.ts"
 
 const versionMin = 15
 /** Connections of one node (docs/OPERATIONS.md, "Stored data"). */
-const connectionsOfNode = 25
+const connectionsOf = (cluster: boolean) => (cluster ? 28 : 25)
 const walMegabytesMin = 512
 /** More than a synchronized clock differs by; and the maximum between nodes. */
 const clockSecondsLow = 5
@@ -61,6 +61,7 @@ export const checkRights = Effect.fnUntraced(function* ({ row }: Database) {
 
 export const checkConnections = Effect.fnUntraced(function* ({ row }: Database) {
   const { fail, ok, warn } = findingsOf("connections")
+  const needed = connectionsOf((yield* Settings).cluster)
   const { limit, max, used } = yield* row<{ max: number; used: number; limit: number }>(`
     SELECT current_setting('max_connections')::int4 - current_setting('superuser_reserved_connections')::int4
         - coalesce(current_setting('reserved_connections', TRUE)::int4, 0) AS max,
@@ -72,9 +73,9 @@ export const checkConnections = Effect.fnUntraced(function* ({ row }: Database) 
         UNION ALL SELECT datconnlimit FROM pg_database WHERE datname = current_database()) AS limits) AS limit`)
   const usable = Math.min(max, limit)
   const found = `${used} of ${usable} connections are in use`
-  if (usable < connectionsOfNode) return fail(found, `Raise max_connections: one node needs ${connectionsOfNode}.`)
-  if (usable - used < connectionsOfNode) {
-    return warn(found, `Raise max_connections: a further node, as in an upgrade, needs ${connectionsOfNode}.`)
+  if (usable < needed) return fail(found, `Raise max_connections: one node needs ${needed}.`)
+  if (usable - used < needed) {
+    return warn(found, `Raise max_connections: a further node, as in an upgrade, needs ${needed}.`)
   }
   return ok(found)
 })

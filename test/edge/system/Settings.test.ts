@@ -56,6 +56,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   ],
   LICENSING_MAIL_FROM: ["Example", "Example <licenses>", "a@example.com\nBcc: b@example.com", "a@b,c@d"],
   LICENSING_MAIL_LANGUAGE: ["e", "german!", "de_DE"],
+  LICENSING_PORTAL_LOGO: ["logo", "/etc/licensing/logo.gif", "logo.svg/"],
   LICENSING_CORS_ORIGINS: [
     ...["*", "console.example.com", "https://a.example.com/", "https://a.example.com,", "HTTPS://a.example.com"],
     ...["app://", "app://editor/", "app://editor?", "app://user@editor", "file://", "file:///", "NULL", "app:editor"]

@@ -144,7 +144,7 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       const settings = { ...(yield* operatorSettings), LICENSING_PORT: "0" }
       const address = new URL(settings.LICENSING_DATABASE_URL)
       const role = `licensing_test_${Hex.random(12)}`
-      yield* Effect.acquireRelease(sql.unsafe(`CREATE ROLE ${role} LOGIN PASSWORD 'chosen'`), () =>
+      yield* Effect.acquireRelease(sql.unsafe(`CREATE ROLE ${role} LOGIN PASSWORD 'chosen' CONNECTION LIMIT 26`), () =>
         Effect.orDie(sql.unsafe(`DROP ROLE ${role}`))
       )
       address.username = role
@@ -155,6 +155,11 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       const unchecked = report.checks.filter(({ message }) => message.startsWith("It could not be checked"))
       assert.deepStrictEqual(unchecked, [])
       for (const name of ["database", "connection", "clock"]) assert.strictEqual(statusOf(report, name), "ok", name)
+      assert.strictEqual(statusOf(report, "connections"), "warn")
+      const place = { LICENSING_CLUSTER_LISTEN: "127.0.0.1:8081", LICENSING_CLUSTER_ADDRESS: "127.0.0.1:8081" }
+      const inCluster = { ...asRole, ...place, LICENSING_CLUSTER: "true" }
+      const clustered = reportOf(yield* runLine(inCluster, "doctor", "--json"))
+      assert.strictEqual(statusOf(clustered, "connections"), "fail")
     }).pipe(Effect.scoped)
   )
 
