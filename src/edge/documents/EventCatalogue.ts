@@ -37,7 +37,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.renewed": "A license's expiry was extended.",
   "license.maintenance_renewed": "A perpetual license's maintenance was extended.",
   "license.maintenance_expiring":
-    "A perpetual license's maintenance ends in at most one of its policy's reminder_days: once for each, for the same end.",
+    "A perpetual license's maintenance ends in at most one of its policy's reminder_days: once for each, for the same end. If several are due, only the latest.",
   "license.maintenance_expired": "A perpetual license's maintenance ended. The license itself stays valid.",
   "license.transferred": "A license got another owner, or its devices were reset by a transfer.",
   "license.policy_changed": "A license was moved to another policy, or got what its policy has now.",
@@ -55,7 +55,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.expired":
     "A license's access has ended: its expires_at, and the grace period if there is one; or it was reinstated after that.",
   "license.expiring":
-    "A license expires in at most one of its policy's reminder_days: once for each, for the same expiry.",
+    "A license expires in at most one of its policy's reminder_days: once for each, for the same expiry. If several are due, only the latest.",
   "license.activation_limit_reached":
     "An activation was refused because of a limit; at most once an hour for a license.",
   "usage.consumed": "A metered feature was used: once for each event_id.",

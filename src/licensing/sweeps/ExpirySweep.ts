@@ -17,7 +17,7 @@ import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { maintenanceNotices } from "./MaintenanceNotices.ts"
 import { type MailedNotice, reminderMails } from "./ReminderMails.ts"
-import { dueDays, noNotice, reachedDays } from "./Reminders.ts"
+import { noNotice, reachedDays } from "./Reminders.ts"
 import { byId, lockClause, makePasses } from "./SweepBatches.ts"
 
 type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
@@ -48,7 +48,7 @@ export class ExpirySweep extends Context.Service<
         select: (now, limit, lock) => selectNoticesDue(sql, now, limit, lock),
         isDue: (row, now) => row.ends > now && reachedDays(row, now) < row.told,
         write: (rows, now) => writeNotices(sql, rows, now),
-        eventsOf: notices,
+        eventsOf: (row, now) => [notice(row, now)],
         mailsOf: (rows, now) => reminderMails(sql, "expiry_reminder", rows, now)
       })
       const pass = Effect.all([move, giveNotices, passOf(maintenanceNotices(sql))], { discard: true })
@@ -189,7 +189,7 @@ const lastNoticeSql = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_d
 
 const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<Expiring>`
   WITH due AS MATERIALIZED (${noticesDue(sql, nowMillis, limit)})
-  SELECT l.id, l.expires_at AS ends, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS told,
+  SELECT l.id, l.expires_at AS ends, l.revision, ${sql.literal(lastNoticeSql)} AS told,
     p.reminder_days AS days, p.mail_reminders
   FROM due JOIN licenses l ON l.id = due.license_id JOIN policies p ON p.id = l.policy_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
   ${sql.literal(lock ? lockClause : "")}`
@@ -211,7 +211,8 @@ const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expirin
     SELECT demand(${allWritten(sql, rows)}, ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
-const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> =>
-  dueDays(row, now).map((days_before) =>
-    licenseEvent("license.expiring", row.id, { days_before, expires_at: formatTimestamp(row.ends) })
-  )
+const notice = (row: Expiring, now: number): NewEvent =>
+  licenseEvent("license.expiring", row.id, {
+    days_before: reachedDays(row, now),
+    expires_at: formatTimestamp(row.ends)
+  })

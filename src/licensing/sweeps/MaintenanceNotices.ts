@@ -10,7 +10,7 @@ import { concurrentChange } from "../../platform/postgres/queries/Sql.ts"
 import type { LicenseRecord } from "../model/LicenseRecords.ts"
 import { licenseEvent } from "../rules/LicenseCommand.ts"
 import { type MailedNotice, reminderMails } from "./ReminderMails.ts"
-import { dueDays, noNotice, reachedDays } from "./Reminders.ts"
+import { noNotice, reachedDays } from "./Reminders.ts"
 import { byId, lockClause, type SweepTask, writeUnchanged } from "./SweepBatches.ts"
 
 /** Its `days` are the policy's reminder_days, and 0 for the end itself. */
@@ -22,7 +22,7 @@ const told = `(CASE WHEN l.maintenance_told_for = l.maintenance_expires_at THEN 
 export const maintenanceNotices = (sql: SqlClient.SqlClient): SweepTask<Maintained> => ({
   select: (now, limit, lock) => sql<Maintained>`
     WITH due AS MATERIALIZED (${noticesDue(sql, now, limit)})
-    SELECT l.id, l.revision, l.status, l.created_at, l.maintenance_expires_at AS ends, ${sql.literal(told)} AS told,
+    SELECT l.id, l.revision, l.status, l.maintenance_expires_at AS ends, ${sql.literal(told)} AS told,
       p.reminder_days || 0 AS days, p.mail_reminders
     FROM due JOIN licenses l ON l.id = due.id JOIN policies p ON p.id = l.policy_id
     WHERE l.maintenance_expires_at IS NOT NULL
@@ -79,13 +79,13 @@ const write = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Maintained>, n
 
 const isNews = ({ ends, status }: Maintained, now: number): boolean => status !== "revoked" && now - ends <= newsMillis
 
-/** Those that are due; after the end only the end. */
 const notices = (row: Maintained, now: number): ReadonlyArray<NewEvent> => {
   if (!isNews(row, now)) return []
   const maintenance_expires_at = formatTimestamp(row.ends)
-  return reachedDays(row, now) === 0
-    ? [licenseEvent("license.maintenance_expired", row.id, { maintenance_expires_at })]
-    : dueDays(row, now).map((days_before) =>
-        licenseEvent("license.maintenance_expiring", row.id, { days_before, maintenance_expires_at })
-      )
+  const days_before = reachedDays(row, now)
+  return [
+    days_before === 0
+      ? licenseEvent("license.maintenance_expired", row.id, { maintenance_expires_at })
+      : licenseEvent("license.maintenance_expiring", row.id, { days_before, maintenance_expires_at })
+  ]
 }

@@ -6,7 +6,7 @@ import type { NewMail } from "../../ledger/mail/QueuedMail.ts"
 import { columns } from "../../platform/postgres/driver/Parameters.ts"
 import { type NullableRow, withoutNulls } from "../../platform/postgres/queries/Sql.ts"
 import { recipientOf } from "../changes/MailRecipient.ts"
-import { dueDays, type Reminded } from "./Reminders.ts"
+import { type Reminded, reachedDays } from "./Reminders.ts"
 
 export interface MailedNotice extends Reminded {
   readonly id: string
@@ -30,7 +30,7 @@ interface Owned {
   readonly language?: string
 }
 
-/** One mail for each license, about the latest of its due notices. A license without an address gets none. */
+/** One mail for each license, about its due notice. A license without an address gets none. */
 export const reminderMails = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   kind: keyof typeof reminders,
@@ -38,8 +38,8 @@ export const reminderMails = Effect.fnUntraced(function* (
   now: number
 ) {
   const wanted = rows.flatMap((row) => {
-    const days_before = row.mail_reminders ? dueDays(row, now).at(-1) : undefined
-    return days_before === undefined || days_before === 0 ? [] : [{ ...row, days_before }]
+    const days_before = row.mail_reminders ? reachedDays(row, now) : 0
+    return days_before === 0 ? [] : [{ ...row, days_before }]
   })
   if (wanted.length === 0) return []
   const owners = yield* sql<NullableRow<Owned>>`
