@@ -33,6 +33,7 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
       "max_consumptions",
       "total_consumptions",
       "extra_credits",
+      "overage",
       "from_policy"
     ])
     const reply = (after: LicenseView) => featureOf(after, assignment)

@@ -227,6 +227,10 @@ describe("a usage reset of a quota with credits and overage", () => {
       extra_credits: 5
     })
     assert.deepStrictEqual(changes.ledger, [{ ...row("reset", -130, 0, 100), overage: -10 }])
+    assert.deepStrictEqual(changes.events?.[0]?.metadata["changes"], {
+      total_consumptions: { old: 130, new: 0 },
+      overage: { old: 10, new: null }
+    })
     const plain = allowed(start, resetUsage, { feature_code: "api", reset_consumed: true }).after.assignments[0]!
     for (const field of ["credits_used", "overage"]) assert.notProperty(plain, field)
   })
