@@ -10,6 +10,7 @@ export const dueAfterContact = (
 ): number => Math.max(heartbeatDueAt(policy, now), (offline_expires_at ?? Number.NEGATIVE_INFINITY) + slackMillis)
 
 type Floor = Pick<LicenseRecord, "not_due_before">
+type Started = Pick<LicenseRecord, "not_due_before" | "starts_at">
 
 /** No device of the license is due before this instant. */
 export const notDueBefore = (license: Floor, policy: Floor): number =>
@@ -22,10 +23,29 @@ const needsHeartbeat = (device: DeviceRecord, policy: PolicyRecord): boolean =>
 export const mayLapseAt = (device: DeviceRecord, policy: PolicyRecord): number =>
   needsHeartbeat(device, policy) ? (device.due_at ?? Number.NEGATIVE_INFINITY) + 1 : Number.POSITIVE_INFINITY
 
+/**
+ * A start that was moved ahead gives a whole interval of the policy as it is then, to each device without a response since.
+ * `not_due_before` has the interval of the policy as it was when the start was moved.
+ */
+const dueAfterStart = (
+  { activated_at, last_validated_at }: DeviceRecord,
+  { not_due_before, starts_at }: Started,
+  policy: PolicyRecord
+): number =>
+  starts_at !== undefined &&
+  (not_due_before ?? 0) >= starts_at &&
+  Math.max(activated_at ?? 0, last_validated_at ?? 0) < starts_at
+    ? heartbeatDueAt(policy, starts_at)
+    : Number.NEGATIVE_INFINITY
+
 /** The last instant at which the heartbeat is in time; infinity = it is never due. */
-export const dueAt = (device: DeviceRecord, license: Floor, policy: PolicyRecord): number => {
+export const dueAt = (device: DeviceRecord, license: Started, policy: PolicyRecord): number => {
   if (!needsHeartbeat(device, policy)) return Number.POSITIVE_INFINITY
-  const due = Math.max(device.due_at ?? Number.NEGATIVE_INFINITY, notDueBefore(license, policy))
+  const due = Math.max(
+    device.due_at ?? Number.NEGATIVE_INFINITY,
+    notDueBefore(license, policy),
+    dueAfterStart(device, license, policy)
+  )
   return due === Number.NEGATIVE_INFINITY ? Number.POSITIVE_INFINITY : due
 }
 

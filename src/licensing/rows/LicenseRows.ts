@@ -48,8 +48,16 @@ export const holdsSlot = "d.listed_as = 'either' AND d.holds_slot"
 /** The `listed_as` of devices that a reset changes. */
 export const resettableListStatuses: ReadonlyArray<string> = Array.from(new Set(resettableStatuses.map(listStatusOf)))
 
+/** When a device `d` with a slot is due by stored instants alone: no edit makes this earlier. */
+export const storedDueAt = "greatest(d.due_at, l.not_due_before, p.not_due_before)"
+
+/** `Heartbeat.dueAfterStart`, or NULL. */
+const dueAfterStart = `CASE WHEN l.not_due_before >= l.starts_at
+  AND greatest(d.activated_at, d.last_validated_at, '-infinity') < l.starts_at
+  THEN l.starts_at + make_interval(mins => p.validation_interval_minutes, secs => 30) END`
+
 /** When the heartbeat of a device `d` with a slot is due: `Heartbeat.dueAt`, with NULL for never. */
-export const deviceDueAt = "greatest(d.due_at, l.not_due_before, p.not_due_before)"
+export const deviceDueAt = `greatest(${storedDueAt}, ${dueAfterStart})`
 
 export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
   e.checked_out_at, e.heartbeat_at, e.expires_at, e.borrowed_until, e.ended_at`

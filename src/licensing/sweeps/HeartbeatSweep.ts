@@ -10,7 +10,7 @@ import { columns, instant, int8 } from "../../platform/postgres/driver/Parameter
 import { nextRevision } from "../../platform/postgres/queries/Revision.ts"
 import { emptyBatch, exclusively, untilDone } from "../../platform/workers/Exclusive.ts"
 import { isOverdue } from "../rows/DeviceStatusSql.ts"
-import { deviceDueAt, earliestDueAt, holdsSlot } from "../rows/LicenseRows.ts"
+import { deviceDueAt, earliestDueAt, holdsSlot, storedDueAt } from "../rows/LicenseRows.ts"
 import { deviceExpiredEvent } from "../rules/ClockEvents.ts"
 import { clockEvents, idsOf, lockLicenses } from "./SweepBatches.ts"
 
@@ -101,13 +101,17 @@ const writeLicenses = (
 ) => {
   const expired = Map.groupBy(silent, ({ license_id }) => license_id)
   const due = sql.literal(deviceDueAt)
+  const stored = sql.literal(storedDueAt)
+  const at = sql`${instant(now)}::timestamptz`
+  // After a start a shorter interval of the policy may make a device due earlier, so it is checked again after a minute.
+  const bound = sql`CASE WHEN ${due} > ${stored} THEN least(${due}, greatest(${stored}, ${at} + interval '1 minute')) ELSE ${due} END`
   return sql`
     UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired, revision = ${int8(revision)},
       heartbeat_from = least(
-        (SELECT min(${due}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
-          AND l.status NOT IN ('suspended', 'revoked') AND (${due} >= ${instant(now)} OR l.expires_at IS NULL
+        (SELECT min(${bound}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
+          AND l.status NOT IN ('suspended', 'revoked') AND (${due} >= ${at} OR l.expires_at IS NULL
             OR ${due} < l.expires_at + make_interval(days => p.grace_period_days) - interval '1 ms')),
-        ${instant(now)}::timestamptz + make_interval(mins => p.validation_interval_minutes, secs => 30))
+        ${at} + make_interval(mins => p.validation_interval_minutes, secs => 30))
     FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => expired.get(id)?.length ?? 0))}) AS checked (id, expired),
       policies p
     WHERE l.id = checked.id AND p.id = l.policy_id`

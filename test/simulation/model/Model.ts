@@ -218,8 +218,14 @@ export const servedAgain = (license: License, policy: Policy, starts: number | n
   return isStarted ? Math.max(due, license.floor ?? due) : due
 }
 
+/** A start that was moved ahead: every device without an answer since has a whole interval of the policy as it is. */
+const dueAfterStart = ({ activated, validated }: Device, { floor, starts }: License, policy: Policy): number =>
+  starts !== null && floor !== null && floor >= starts && Math.max(activated ?? 0, validated ?? 0) < starts
+    ? intervalEnd(policy, starts)
+    : 0
+
 const dueOf = (device: Device, license: License, policy: Policy): number =>
-  Math.max(device.due ?? 0, license.floor ?? 0, policy.floor ?? 0)
+  Math.max(device.due ?? 0, license.floor ?? 0, policy.floor ?? 0, dueAfterStart(device, license, policy))
 
 /** When a device should validate to keep the slot that it was promised: a third of the interval before that ends. */
 export const heartbeatCheck = (device: Device, { license, policy, now }: Situation): number =>
