@@ -3,7 +3,7 @@
  * no failure contains an address or what the server says, and a connection that is given up is closed.
  */
 import MailComposer from "nodemailer/lib/mail-composer"
-import SMTPConnection from "nodemailer/lib/smtp-connection"
+import SMTPConnection, { type Envelope as SmtpEnvelope } from "nodemailer/lib/smtp-connection"
 import type { MailSender, MailServer } from "../../platform/config/MailSettings.ts"
 import type { RenderedMail } from "./MailTemplates.ts"
 
@@ -52,13 +52,14 @@ export const openSession = ({ from, server }: Sender, done: Done): SmtpSession =
   const domain = from.address.slice(from.address.lastIndexOf("@") + 1)
   const connection = new SMTPConnection(optionsOf(server, domain))
   let onEnd: Done | undefined = done
+  let envelope: Envelope = {}
   const settle = (failure?: SmtpFailure) => {
     const settled = onEnd
     onEnd = undefined
     settled?.(failure)
   }
   const fail = (error: unknown) => {
-    settle(failureOf(error, false))
+    settle(failureOf(refusalOf(envelope) ?? error, false))
     connection.close()
   }
   // The listener stays: an error without one would end the process. Closing is an end, too.
@@ -74,16 +75,19 @@ export const openSession = ({ from, server }: Sender, done: Done): SmtpSession =
   return {
     send: (mail, sent) => {
       onEnd = sent
+      envelope = {}
       if (connection.destroyed) return fail({ code: "ECONNECTION" })
       const message = compose(mail, from, domain)
       message.build((unbuilt, bytes) => {
         if (unbuilt || bytes === undefined) return settle(failureOf({ code: "EMESSAGE" }, true))
-        if (bytes.length > mailBytesMax) return settle({ reason: "too_large", isFinal: true, isConnected: true })
-        const envelope = message.getEnvelope()
-        connection.send({ from: envelope.from, to: envelope.to, size: bytes.length }, bytes, (error) => {
+        if (bytes.length > mailBytesMax) return settle({ ...tooLarge, isConnected: true })
+        const { from: sender, to } = message.getEnvelope()
+        envelope = { from: sender, to, size: bytes.length }
+        connection.send(envelope, bytes, (error) => {
           if (!error) return settle()
           // Only a reply leaves the connection in a known state, from which it is reset. It also counts if the server then closes it.
-          if (error.responseCode === undefined || error.responseCode === 421) return fail(error)
+          const isKnown = error.responseCode !== undefined || isTooLarge(error)
+          if (!isKnown || error.responseCode === 421) return fail(error)
           onEnd = (failed) => sent(failureOf(error, failed === undefined))
           connection.reset((failed) => (failed ? fail(failed) : settle()))
         })
@@ -128,8 +132,19 @@ interface SmtpError {
   readonly code?: string | undefined
   readonly command?: string | undefined
   readonly message?: string | undefined
+  readonly response?: string | undefined
   readonly responseCode?: number | undefined
 }
+
+/** The connection notes refused commands here while it waits for the replies to those that it sent with them. */
+interface Envelope extends SmtpEnvelope {
+  readonly mailError?: SmtpError
+  readonly rejectedErrors?: ReadonlyArray<SmtpError>
+}
+
+/** Why a mail cannot be sent, although the replies to its later commands are missing. */
+const refusalOf = ({ mailError, rejectedErrors }: Envelope): SmtpError | undefined =>
+  mailError ?? rejectedErrors?.at(-1)
 
 const reasons: { readonly [code: string]: string } = {
   EAUTH: "sign_in_refused",
@@ -141,16 +156,26 @@ const reasons: { readonly [code: string]: string } = {
 /** In the messages of certificates and TLS, which have no code of their own. */
 const aboutTls = /certificate|altnames|\b(SSL|TLS)\b/i
 
+/** Replies about a mail's size that say so in their enhanced status (RFC 3463). */
+const aboutSize = /^5\d\d[ -]5\.(2\.3|3\.4)\b/
+
+/** Whether the server accepts only smaller mails. The sender is refused with 552, or not sent to a server that announced its limit (RFC 1870). */
+const isTooLarge = ({ code, command, response = "", responseCode }: SmtpError): boolean =>
+  (command === "MAIL FROM" && (responseCode === 552 || code === "EMESSAGE")) || aboutSize.test(response)
+
 /** What the server replies may contain the address, so only its number is kept. */
 const reasonOf = ({ code = "", message = "", responseCode }: SmtpError): string =>
   reasons[code === "ESOCKET" && aboutTls.test(message) ? "ETLS" : code] ??
   (responseCode === undefined ? "connection_failed" : `status_${responseCode}`)
+
+const tooLarge = { reason: "too_large", isFinal: true } as const
 
 /** Replies that ask for a sign-in or TLS (RFC 4954, RFC 3207): another setting helps, so the mail is kept. */
 const aboutTheClient = new Set([530, 534, 535, 538])
 
 const failureOf = (error: unknown, isConnected: boolean): SmtpFailure => {
   const failure = error as SmtpError
+  if (isTooLarge(failure)) return { ...tooLarge, isConnected }
   const { code, command, responseCode = 0 } = failure
   const isAboutMail = command === "RCPT TO" || command === "DATA" || (code === "EENVELOPE" && command === "API")
   const isRefused = (responseCode >= 500 && !aboutTheClient.has(responseCode)) || command === "API"

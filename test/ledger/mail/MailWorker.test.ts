@@ -143,6 +143,40 @@ describe("A mail", () => {
     }).pipe(Effect.provide(layers))
   )
 
+  it.effect("is given up when its recipient is refused and the connection then ends, but not for its sender", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage) => (stage === "sender" ? "550 and close" : undefined))
+      yield* queue(linkTo("a@example.com"))
+      yield* pass
+      assert.strictEqual((yield* rows)[0]!.attempts, 1)
+      // The commands after a refused one are sent with it, and get no reply.
+      server.reply((stage) => (stage === "recipient" ? "550 and close" : undefined))
+      yield* TestClock.adjust("67 seconds")
+      yield* pass
+      assert.deepStrictEqual(yield* rows, [])
+      assert.deepStrictEqual(yield* counts, { sent: 0, failed: 2, given_up: 1, last_failure: "status_550" })
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("is given up when it is larger than the server accepts, announced or not", () =>
+    Effect.gen(function* () {
+      const announced = yield* makeMailServer({ size: 500 })
+      const node = yield* makeNode(announced)
+      yield* node.queue(linkTo("a@example.com"))
+      yield* node.pass
+      assert.deepStrictEqual(yield* rows, [])
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      server.reply((stage) => (stage === "sender" ? 552 : undefined))
+      yield* queue(linkTo("b@example.com"))
+      yield* pass
+      assert.deepStrictEqual(yield* rows, [])
+      assert.deepStrictEqual(yield* counts, { sent: 0, failed: 2, given_up: 2, last_failure: "too_large" })
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("is sent after the server closed the connection in the middle", () =>
     Effect.gen(function* () {
       const server = yield* makeMailServer()

@@ -19,7 +19,7 @@ export interface ReceivedMail {
 type Stage = "connect" | "sender" | "recipient" | "data"
 
 /** A status, no answer at all, the end of the connection, or a status and then that. */
-type Reply = number | "hang" | "close" | "554 and close"
+type Reply = number | "hang" | "close" | `${number} and close`
 
 export interface MailServer {
   readonly port: number
@@ -41,8 +41,8 @@ export const makeMailServer = Effect.fnUntraced(function* (options: SMTPServerOp
   const answer = (stage: Stage, address: string, sessionId: string, done: (error?: Error) => void) => {
     const reply = choose(stage, address)
     if (reply === "hang") return
-    const status = reply === "554 and close" ? 554 : reply
-    if (status !== "close")
+    const status = typeof reply === "string" ? Number.parseInt(reply, 10) : reply
+    if (reply !== "close")
       done(status === undefined ? undefined : Object.assign(new Error(`no ${address}`), { responseCode: status }))
     if (typeof reply !== "string") return
     for (const connection of server.connections as Set<{ id: string; _socket: { destroySoon(): void } }>)

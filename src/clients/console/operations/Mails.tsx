@@ -9,7 +9,8 @@ const failures: Readonly<Record<string, string>> = {
   connection_failed: "The mail server could not be reached",
   address_unknown: "The mail server’s name is not known",
   tls_failed: "The mail server’s certificate was not accepted",
-  sign_in_refused: "The mail server refused the sign-in"
+  sign_in_refused: "The mail server refused the sign-in",
+  too_large: "A mail was larger than the mail server accepts"
 }
 
 const failureOf = (reason: string): string => {
