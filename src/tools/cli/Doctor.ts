@@ -3,7 +3,7 @@
  * that is not ok says what to do. Exit code 0: all ok; 1: warnings; 2: something must be repaired.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, type Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlError } from "effect/sql"
 import { Settings } from "../../platform/config/Config.ts"
@@ -11,7 +11,7 @@ import { databaseUrl } from "../../platform/Foundation.ts"
 import { remedyOf } from "../../platform/postgres/driver/Remedies.ts"
 import { hasDatabase } from "../../platform/postgres/embedded/DatabaseFolder.ts"
 import { type Finding, fail, messageOf, orFinding, warn } from "../doctor/Check.ts"
-import { type Database, openDatabase } from "../doctor/Database.ts"
+import { type Database, nameOf, openDatabase } from "../doctor/Database.ts"
 import {
   checkClock,
   checkConnections,
@@ -22,6 +22,7 @@ import {
 } from "../doctor/DatabaseChecks.ts"
 import { checkDataFolder, checkPort } from "../doctor/MachineChecks.ts"
 import { checkMail } from "../doctor/MailChecks.ts"
+import { checkReplica } from "../doctor/ReplicaChecks.ts"
 import { checkRetention } from "../doctor/RetentionChecks.ts"
 import { checkMasterKey, checkSigningKey, masterKeyLayer } from "../doctor/SecretChecks.ts"
 import { checkClientAddress, checkSettings } from "../doctor/SettingsChecks.ts"
@@ -103,7 +104,8 @@ const checkContents = Effect.fnUntraced(function* (database: Database, url: Reda
     orFinding("connections")(checkConnections(database)),
     orFinding("durability")(checkDurability(database)),
     orFinding("clock")(checkClock(database)),
-    orFinding("migrations")(checkMigrations(url))
+    orFinding("migrations")(checkMigrations(url)),
+    orFinding("replica")(checkReplica(database))
   ]
   const findings = [...server, ...(yield* Effect.all(checks)).flat()]
   // A new database has no tables yet.
@@ -128,9 +130,3 @@ const checkSecrets = Effect.fnUntraced(function* (database: Database) {
   )
   return [...(yield* orFinding("master key")(Effect.scoped(opening))), ...signing]
 })
-
-/** The address without credentials. */
-const nameOf = (url: Redacted.Redacted<string>): string =>
-  Redacted.value(url)
-    .replace(/^[^/]*\/\/([^/]*@)?/, "")
-    .replace(/\?.*/, "")

@@ -1,5 +1,5 @@
 /** The database session of `doctor`. It changes nothing. */
-import { Effect, type Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { openConnection } from "../../platform/postgres/driver/Postgres.ts"
 
@@ -26,3 +26,9 @@ export const openDatabase = Effect.fnUntraced(function* (url: Redacted.Redacted<
   const row: Database["row"] = (sql, parameters) => Effect.map(rows(sql, parameters), ([first]) => first as never)
   return { row, rows } satisfies Database
 })
+
+/** The address without credentials. */
+export const nameOf = (url: Redacted.Redacted<string>): string =>
+  Redacted.value(url)
+    .replace(/^[^/]*\/\/([^/]*@)?/, "")
+    .replace(/\?.*/, "")

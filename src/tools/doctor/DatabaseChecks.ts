@@ -4,7 +4,8 @@ import { Settings } from "../../platform/config/Config.ts"
 import { type Finding, findingsOf } from "./Check.ts"
 import type { Database } from "./Database.ts"
 
-const versionMin = 15
+export const versionMin = 15
+export const encodingNeeded = "UTF8"
 /** Connections of one node (docs/OPERATIONS.md, "Stored data"). */
 const connectionsOf = (cluster: boolean) => (cluster ? 28 : 25)
 const walMegabytesMin = 512
@@ -25,7 +26,7 @@ export const checkServer = Effect.fnUntraced(function* ({ row }: Database, name:
     current_setting('transaction_read_only')::bool AS read_only`)
   const found = `PostgreSQL ${server.text} at ${name}`
   if (server.version < versionMin) return fail(found, `Upgrade the server: version ${versionMin} or newer is needed.`)
-  if (server.encoding !== "UTF8") {
+  if (server.encoding !== encodingNeeded) {
     return fail(
       `${found} has the encoding ${server.encoding}`,
       "Create the database again with `createdb -E UTF8 -T template0`."

@@ -47,6 +47,12 @@ export class Database extends Context.Service<
     createDatabase(() => "template0")
   )
 
+  /** Only the address of a database without tables, whose encoding the service cannot use. */
+  static readonly layerUrlLatin1: Layer.Layer<Database> = Layer.effect(
+    Database,
+    createDatabase(() => "template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'")
+  )
+
   /** The clients of a database with every table and no rows. */
   static readonly layer = Database.clientsOver(Database.layerUrl)
 

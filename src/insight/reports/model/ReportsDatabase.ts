@@ -35,6 +35,7 @@ export class ReportsDatabase extends Context.Service<
             // A report holds no lock, and may create content between its statements.
             idleInTransactionMillis: statementTimeoutMillis,
             applicationName: "licensing-reports",
+            ...(reportsDatabaseUrl !== undefined && { replicaSetting: "LICENSING_REPORTS_DATABASE_URL" }),
             plannerDefaults: true,
             // Only reports need a replica.
             unreachable: "continue"

@@ -37,6 +37,8 @@ export interface Options {
    * many rows; the other statements are index look-ups. Default false.
    */
   readonly plannerDefaults?: boolean
+  /** The setting of a replica, for messages. Default: this is the database itself. */
+  readonly replicaSetting?: string
   /** While no server can be reached, a start waits without a limit, or continues. Default: it fails after half a minute. */
   readonly unreachable?: "wait" | "continue"
 }
@@ -115,7 +117,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const common = { ...connectionOptions(options, holdLimit), ...tls }
   const statementTimeout = statementTimeoutOf(options)
   const hosts = makeHosts(address, common, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis)
-  const version = yield* awaitServer(hosts, address.name, options.unreachable)
+  const version = yield* awaitServer(hosts, address.name, options)
   if (hosts.isFollowed) yield* Effect.forkScoped(hosts.follow)
   const configure = configureFor(hosts, common)
   const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
@@ -197,7 +199,12 @@ const encodingNeeded = "UTF8"
 
 // A service often starts together with its database, so a refused or lost connection is retried. Returns the
 // server's version, 0 if a start continues without one.
-const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, unreachable: Options["unreachable"]) {
+const awaitServer = Effect.fnUntraced(function* (
+  hosts: Hosts,
+  host: string,
+  { replicaSetting, unreachable }: Pick<Options, "replicaSetting" | "unreachable">
+) {
+  const name = replicaSetting === undefined ? host : `${host} (${replicaSetting})`
   const retried = Effect.retry(hosts.choose, ($) =>
     $(reconnectSchedule).pipe(
       Schedule.upTo({ duration: unreachable === "wait" ? "365 days" : "30 seconds" }),
@@ -215,7 +222,8 @@ const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, unr
   )
   const facts = yield* Effect.mapError(
     unreachable === "continue" ? once : retried,
-    (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${withRemedy(error)}` })
+    (error) =>
+      new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${withRemedy(error, replicaSetting)}` })
   )
   if (facts === undefined) return 0
   const { encoding, version } = facts
@@ -229,7 +237,9 @@ const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, unr
     return yield* new DatabaseUnavailable({
       message:
         `PostgreSQL at ${name} has the encoding ${encoding}; the service needs ${encodingNeeded}. ` +
-        "Create the database again with `createdb -E UTF8 -T template0`."
+        (replicaSetting === undefined
+          ? "Create the database again with `createdb -E UTF8 -T template0`."
+          : `Point ${replicaSetting} at a replica of the database.`)
     })
   }
   return version

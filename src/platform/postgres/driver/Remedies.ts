@@ -40,16 +40,18 @@ const remedyByWords: ReadonlyArray<readonly [RegExp, string]> = [
   [/is not PostgreSQL/, `Correct the host and the port in ${address}`]
 ]
 
-/** The remedy, without a full stop; undefined if none is known. */
-export const remedyOf = (error: SqlError.SqlError): string | undefined => {
+/** The remedy, without a full stop; undefined if none is known. `setting` names the server. */
+export const remedyOf = (error: SqlError.SqlError, setting = address): string | undefined => {
   const { cause } = error.reason
   const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
   const reason = reasonOf(error)
-  return remedies[code] ?? remedyByWords.find(([words]) => words.test(reason))?.[1]
+  // A replica has the databases of its primary.
+  if (code === "3D000" && setting !== address) return `Correct the name of the database in ${setting}`
+  return (remedies[code] ?? remedyByWords.find(([words]) => words.test(reason))?.[1])?.replaceAll(address, setting)
 }
 
 /** The reason, followed by the remedy. */
-export const withRemedy = (error: SqlError.SqlError): string => {
-  const remedy = remedyOf(error)
+export const withRemedy = (error: SqlError.SqlError, setting?: string): string => {
+  const remedy = remedyOf(error, setting)
   return remedy === undefined ? reasonOf(error) : `${reasonOf(error).replace(/\.$/, "")}. ${remedy}.`
 }

@@ -43,6 +43,17 @@ layer(Database.layer)("The connections of reports", (it) => {
     })
   )
 
+  it.effect("do not start with a database that can be no replica, and name the setting to correct", () =>
+    Effect.gen(function* () {
+      const { url } = Context.get(yield* Layer.build(Layer.fresh(Database.layerUrlLatin1)), Database)
+      const { message } = yield* Effect.flip(build({ reportsDatabaseUrl: url }))
+      assert.match(
+        message,
+        / \(LICENSING_REPORTS_DATABASE_URL\) has the encoding LATIN1; .* Point LICENSING_REPORTS_DATABASE_URL at /
+      )
+    })
+  )
+
   it.effect("are read-only, and see one snapshot", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

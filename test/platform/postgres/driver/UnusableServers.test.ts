@@ -127,7 +127,10 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
         const { port } = yield* serving(refusing(code, text))
         const url = `postgres://user:secret@127.0.0.1:${port}/x`
         const session = yield* Effect.flip(openSession(Redacted.make(url)))
-        assert.isTrue(SqlError.isSqlError(session) && remedyOf(session)?.includes(remedy))
+        if (!SqlError.isSqlError(session)) return assert.fail(String(session))
+        assert.include(remedyOf(session), remedy)
+        // No other setting helps a replica, and nobody creates its databases.
+        assert.notMatch(remedyOf(session, "LICENSING_REPORTS_DATABASE_URL")!, /LICENSING_DATABASE_URL|CREATE/)
       }).pipe(Effect.scoped)
     )
   }
