@@ -162,6 +162,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
     modules: ["node:child_process", "node:fs/promises", "node:os", "node:process"],
     why: "asks the operating system for the machine's id"
   },
+  "src/platform/config/TelemetrySettings.ts": { modules: ["node:fs"], why: "checks files that the SDK reads itself" },
   "src/platform/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/contract/api/json/JsonScan.ts": { modules: ["node:crypto"], why: "a random hash that changes no response" },
   "src/contract/api/json/JsonText.ts": {

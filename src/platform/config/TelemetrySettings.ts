@@ -2,6 +2,7 @@
  * The standard OTEL_ settings of OpenTelemetry. The official SDK reads most of them itself, but ignores invalid values, so each is
  * checked here. Without an endpoint nothing is exported, and the other settings are ignored.
  */
+import { readFileSync } from "node:fs"
 import { Effect, Result } from "effect"
 import {
   exactly,
@@ -94,6 +95,13 @@ const propagatorList = (value: string): ReadonlyArray<Propagator> | undefined =>
   return names.every((name) => propagators.includes(name as Propagator)) ? (names as Array<Propagator>) : undefined
 }
 
+/** The SDK only warns of a file that it cannot read, and then fails to export. */
+const pemFile = (name: string) =>
+  optional(name, "the path of a readable PEM file", (path) => {
+    const read = Result.try(() => readFileSync(path, "latin1"))
+    return Result.isSuccess(read) && read.success.includes("-----BEGIN ") ? path : undefined
+  })
+
 /** The settings of one signal, or of all signals without a name. */
 const exporter = (signal = "") => {
   const name = (end: string) => `OTEL_EXPORTER_OTLP_${signal}${end}`
@@ -102,7 +110,10 @@ const exporter = (signal = "") => {
     protocol: protocol(name("PROTOCOL")),
     headers: optional(name("HEADERS"), expectedPairs, pairs),
     timeout: millis(name("TIMEOUT")),
-    compression: optional(name("COMPRESSION"), "gzip or none", exactly("gzip", "none"))
+    compression: optional(name("COMPRESSION"), "gzip or none", exactly("gzip", "none")),
+    certificate: pemFile(name("CERTIFICATE")),
+    clientCertificate: pemFile(name("CLIENT_CERTIFICATE")),
+    clientKey: pemFile(name("CLIENT_KEY"))
   }
 }
 

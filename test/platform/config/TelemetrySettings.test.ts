@@ -1,7 +1,9 @@
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect } from "effect"
+import { ConfigProvider, Effect, FileSystem } from "effect"
 import { Settings } from "../../../src/platform/config/Config.ts"
 import { signals } from "../../../src/platform/config/TelemetrySettings.ts"
+import { certificate } from "../../support/http/Http.ts"
 
 const read = (environment: Record<string, string>) =>
   Effect.map(Settings, ({ telemetry }) => telemetry).pipe(
@@ -70,6 +72,15 @@ describe("Telemetry settings", () => {
     })
   )
 
+  it.effect("may name PEM files", () =>
+    Effect.gen(function* () {
+      const files = yield* FileSystem.FileSystem
+      const path = yield* files.makeTempFileScoped({ suffix: ".pem" })
+      yield* files.writeFileString(path, certificate)
+      assert.isDefined(yield* read({ ...on, OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: path }))
+    }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer))
+  )
+
   const faults: Readonly<Record<string, string>> = {
     OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
     OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: "grpc://collector",
@@ -79,6 +90,9 @@ describe("Telemetry settings", () => {
     OTEL_EXPORTER_OTLP_TRACES_HEADERS: "a=%zz",
     OTEL_EXPORTER_OTLP_TIMEOUT: "10s",
     OTEL_EXPORTER_OTLP_COMPRESSION: "zstd",
+    OTEL_EXPORTER_OTLP_CERTIFICATE: "/no/such/ca.pem",
+    OTEL_EXPORTER_OTLP_LOGS_CLIENT_CERTIFICATE: import.meta.dirname,
+    OTEL_EXPORTER_OTLP_CLIENT_KEY: import.meta.filename,
     OTEL_TRACES_EXPORTER: "zipkin",
     OTEL_SDK_DISABLED: "yes",
     OTEL_TRACES_SAMPLER: "jaeger_remote",
