@@ -4,6 +4,8 @@ import type { Duplex } from "node:stream"
 import { Clock, Effect } from "effect"
 import { errorEnvelope, type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { Identifiers } from "../../contract/api/Identifier.ts"
+import { Settings } from "../../platform/config/Config.ts"
+import { fixedHeaders } from "../responses/ResponseHeaders.ts"
 import { isClosing } from "./Connections.ts"
 import { responseOn } from "./NodeParts.ts"
 import { afterResponses } from "./UpgradeOffers.ts"
@@ -13,6 +15,7 @@ const destroyDelayMillis = 500
 
 export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, headBytesMax: number) {
   const identifiers = yield* Identifiers
+  const fixed = Object.entries(fixedHeaders((yield* Settings).baseUrl)).map(([name, value]) => `${name}: ${value}\r\n`)
   const context = yield* Effect.context<never>()
   const respond = (socket: Duplex, status: 400 | 405, refusal: Refusal): void => {
     const envelope = Effect.flatMap(identifiers.make("request"), (id) =>
@@ -21,7 +24,7 @@ export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, hea
     const { id, body } = Effect.runSyncWith(context)(envelope)
     socket.end(
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\nContent-Type: application/json\r\n` +
-        `Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n${status === 405 ? "Allow: \r\n" : ""}` +
+        `${fixed.join("")}${status === 405 ? "Allow: \r\n" : ""}` +
         `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
     )
     setTimeout(() => socket.destroy(), destroyDelayMillis).unref()

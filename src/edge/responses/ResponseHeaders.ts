@@ -33,8 +33,12 @@ export interface BareResponse {
   readonly headers: { readonly [name: string]: string }
 }
 
+/** The headers that depend on no request. */
+export const fixedHeaders = (baseUrl: string | undefined): Readonly<Record<string, string>> =>
+  baseUrl?.startsWith("https:") ? { ...always, ...overTls } : always
+
 export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => {
-  const fixed: Record<string, string> = baseUrl?.startsWith("https:") ? { ...always, ...overTls } : always
+  const fixed = fixedHeaders(baseUrl)
   return (
     request: RequestHead,
     { headers: own, status }: BareResponse,

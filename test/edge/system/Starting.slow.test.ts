@@ -50,6 +50,7 @@ layer(DatabaseProxy.layerEmpty, { excludeTestServices: true, timeout: 120_000 })
             const answer = yield* send(port, { path })
             assertRefused(answer, 503, "NOT_READY", "starting")
             assert.strictEqual(answer.headers["retry-after"], "1")
+            assert.include(String(answer.headers["content-security-policy"]), "default-src 'none'")
           }
           const traced = yield* send(port, { path: "/readyz", headers: { "x-request-id": "while-it-starts" } })
           assertRefused(traced, 503, "NOT_READY", "starting")
