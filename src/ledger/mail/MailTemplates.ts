@@ -4,7 +4,7 @@
  * when the service starts, so that a faulty one stops the start and no mail.
  */
 import { fileURLToPath } from "node:url"
-import { Context, Effect, FileSystem, Layer, Path, Schema } from "effect"
+import { Context, Effect, FileSystem, Layer, Path, Result, Schema } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
 import { systemReason } from "../../platform/config/SystemErrors.ts"
 import { licenseValues, type MailContent, type MailKind, mailValues } from "./QueuedMail.ts"
@@ -94,6 +94,9 @@ const dateFormatOf = (language: string): Intl.DateTimeFormat => {
 
 const fileName = /^([a-z_]+)\.([a-z]{2,3}(?:-[a-z0-9]{2,8})*)\.(txt|html)$/i
 
+/** Dates are written in the language of the template, which must not fail when a mail is sent. */
+const isLanguage = (tag: string): boolean => Result.isSuccess(Result.try(() => new Intl.Locale(tag)))
+
 const unusable = (message: string) => new TemplatesUnusable({ message: `LICENSING_MAIL_TEMPLATES: ${message}.` })
 
 /** The files of a folder that are templates by their names. */
@@ -105,7 +108,10 @@ const readFolder = Effect.fnUntraced(
     if (names.length > filesMax) return yield* unusable(`${folder} has more than ${filesMax} templates`)
     return yield* Effect.forEach(names, (name) =>
       Effect.gen(function* () {
-        if (!fileName.test(name)) return yield* unusable(`${name} is not named like license_key.fr.txt`)
+        const [, , language] = fileName.exec(name) ?? []
+        if (language === undefined) return yield* unusable(`${name} is not named like license_key.fr.txt`)
+        if (!isLanguage(language))
+          return yield* unusable(`${language} in ${name} is not a language tag like fr or pt-br`)
         if ((yield* files.stat(join(folder, name))).size > templateBytesMax)
           return yield* unusable(`${name} is larger than ${templateBytesMax} bytes`)
         return [name.toLowerCase(), (yield* files.readFileString(join(folder, name))).replaceAll("\r\n", "\n")] as const

@@ -1,7 +1,8 @@
 /** Finds settings that are valid but probably unintended. */
-import { Effect, Result } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { IpNetwork } from "effect/net"
 import { configuredFont } from "../../insight/reports/pdf/PdfPrinting.ts"
+import { MailTemplates } from "../../ledger/mail/MailTemplates.ts"
 import { Settings, unknownSettings } from "../../platform/config/Config.ts"
 import { type Finding, fail, findingsOf, ok, warn } from "./Check.ts"
 
@@ -44,6 +45,12 @@ export const checkSettings = Effect.gen(function* () {
   const font = yield* Effect.result(configuredFont)
   if (Result.isFailure(font)) {
     findings.push(fail("settings", font.failure.message.replace(/\.$/, ""), "Correct or unset LICENSING_REPORTS_FONT."))
+  }
+  const templates = yield* Effect.result(Effect.scoped(Layer.build(Layer.fresh(MailTemplates.layer))))
+  if (Result.isFailure(templates)) {
+    findings.push(
+      fail("settings", templates.failure.message.replace(/\.$/, ""), "Correct or unset LICENSING_MAIL_TEMPLATES.")
+    )
   }
   return findings.length === 0 ? [ok("settings", "All settings are valid")] : findings
 })

@@ -177,9 +177,15 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       assert.isFalse(yield* files.exists(data))
 
       yield* files.writeFileString(`${folder}/file`, "")
-      const below = { LICENSING_DATA_DIR: `${folder}/file/a/b`, LICENSING_REPORTS_FONT: `${folder}/none.ttf` }
+      const below = {
+        LICENSING_DATA_DIR: `${folder}/file/a/b`,
+        LICENSING_REPORTS_FONT: `${folder}/none.ttf`,
+        LICENSING_MAIL_TEMPLATES: `${folder}/none`
+      }
       const unusable = reportOf(yield* runLine({ ...below, LICENSING_PORT: "0" }, "doctor", "--json"))
       assert.deepStrictEqual([statusOf(unusable, "data folder"), statusOf(unusable, "settings")], ["fail", "fail"])
+      const problems = unusable.checks.map(({ message }) => message)
+      assert.isTrue(problems.some((problem) => problem.startsWith("LICENSING_MAIL_TEMPLATES: ")))
       assert.include(unusable.checks.find(({ check }) => check === "data folder")?.message, `${folder}/file is not a`)
 
       const wrong = reportOf(yield* runLine({ LICENSING_PORT: "x", LICENSING_PROT: "1" }, "doctor", "--json"))
