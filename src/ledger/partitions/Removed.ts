@@ -21,3 +21,7 @@ export const removedLedgerRows = (sql: SqlClient.SqlClient) =>
 /** The time of the newest removed row of the usage ledger, or -infinity. */
 export const ledgerRemovedAt = (sql: SqlClient.SqlClient) =>
   sql.literal("coalesce((SELECT max(newest_at) FROM sequence_partitions WHERE parent = 'usage_ledger'), '-infinity')")
+
+/** The same of events, which include the consumptions of the ledger. */
+export const eventsRemovedAt = (sql: SqlClient.SqlClient) =>
+  sql.literal("coalesce((SELECT max(newest_at) FROM sequence_partitions), '-infinity')")

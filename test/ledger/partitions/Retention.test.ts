@@ -7,6 +7,7 @@ import { EventTimeIndex } from "../../../src/insight/activities/EventTimeIndex.t
 import { decompress } from "../../../src/insight/reports/exports/Compression.ts"
 import { ledgerStart, makeLedgerPieces } from "../../../src/insight/reports/exports/LedgerPieces.ts"
 import { ReportsDatabase } from "../../../src/insight/reports/model/ReportsDatabase.ts"
+import { licenseAudit } from "../../../src/insight/reports/usage/LicenseAudit.ts"
 import { usageLedger } from "../../../src/insight/reports/usage/UsageLedger.ts"
 import { UsageRollup } from "../../../src/insight/reports/usage/UsageRollup.ts"
 import { usageSummary } from "../../../src/insight/reports/usage/UsageSummary.ts"
@@ -154,7 +155,7 @@ describe("partitions past their retention", () => {
 
   it.live("are missing in feeds and reports, which say so", () =>
     Effect.gen(function* () {
-      const { now, start } = yield* removed
+      const { license, now, start } = yield* removed
       const events = yield* Events
       // The activation is an event without a ledger row.
       assert.deepStrictEqual(yield* events.list({ cursor: 3_000 }), { items: [], removedTo: 4_001 })
@@ -172,6 +173,13 @@ describe("partitions past their retention", () => {
       assert.strictEqual(totals.consumptions, 4_000)
       assert.isDefined(period.removed_until)
       assert.isUndefined((yield* summaryOf(period.removed_until! + 1, {})).period.removed_until)
+
+      const auditOf = (from: number) =>
+        snapshot(licenseAudit(sql, { license_id: license.license, from, limit: 10 }, now + 2 * dayMillis))
+      const audit = yield* auditOf(start - dayMillis)
+      assert.isAbove(audit.period.events_removed_until!, start)
+      assert.isBelow(audit.period.events_removed_until!, now - settings.eventRetentionDays * dayMillis)
+      assert.isUndefined((yield* auditOf(audit.period.events_removed_until! + 1)).period.events_removed_until)
 
       yield* (yield* SqlClient.SqlClient)`UPDATE event_sequence SET ledger_last = ledger_last + 200000`
       const late = yield* summaryOf(start - dayMillis, { bucket: "1d" })

@@ -80,7 +80,10 @@ const About = ({ audit: { license, period, validations } }: { readonly audit: Li
       ["To", <Time key="to" at={period.to} />],
       ...(period.removed_until === undefined
         ? []
-        : ([["Usage is incomplete until", <Time key="removed" at={period.removed_until} />]] as const))
+        : ([["Usage is incomplete until", <Time key="removed" at={period.removed_until} />]] as const)),
+      ...(period.events_removed_until === undefined
+        ? []
+        : ([["Changes are incomplete until", <Time key="gone" at={period.events_removed_until} />]] as const))
     ]}
   />
 )

@@ -22,6 +22,9 @@ export const ReportPeriod = Schema.Struct({
     Instant(
       "The time of the newest usage in the period that retention has removed. Only summaries by whole hours or days of UTC still have it."
     )
+  ),
+  events_removed_until: Schema.optionalKey(
+    Instant("Of a license audit: the time of the newest event in the period that retention has removed.")
   )
 }).annotate({ identifier: "ReportPeriod", description: "From `from` (inclusive) to `to` (exclusive)." })
 

@@ -59,8 +59,18 @@ const decodeRemoved = decodeRows(Schema.Struct({ at: Schema.optionalKey(Timestam
 /** Adds the time until which the ledger's rows were removed, if the period begins before it. */
 export const ledgerPeriodOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, period: Period, now: number) {
   const shown = yield* periodOf(period, now)
-  const [removed] = yield* decodeRemoved(sql`SELECT nullif(${ledgerRemovedAt(sql)}, '-infinity') AS at`)
-  return removed?.at === undefined || removed.at < (period.from ?? 0) ? shown : { ...shown, removed_until: removed.at }
+  const removed_until = yield* removedUntil(sql, ledgerRemovedAt, period)
+  return removed_until === undefined ? shown : { ...shown, removed_until }
+})
+
+/** The time until which rows of the period were removed; undefined if none were. */
+export const removedUntil = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  removedAt: typeof ledgerRemovedAt,
+  { from = 0 }: Period
+) {
+  const [removed] = yield* decodeRemoved(sql`SELECT nullif(${removedAt(sql)}, '-infinity') AS at`)
+  return removed?.at === undefined || removed.at < from ? undefined : removed.at
 })
 
 export const sumTooLarge = refuse(

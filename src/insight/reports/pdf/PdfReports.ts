@@ -76,7 +76,9 @@ const addRow = (row: Fields, sums: Record<keyof Sums, bigint>, buckets: Map<numb
 }
 
 const factsOf = ({ report }: SnapshotContent, export_: Fields, more: PdfModel["facts"] = []): PdfModel["facts"] => {
-  const { from, removed_until, to } = (report["period"] ?? {}) as Partial<typeof ReportPeriod.Encoded>
+  const { events_removed_until, from, removed_until, to } = (report["period"] ?? {}) as Partial<
+    typeof ReportPeriod.Encoded
+  >
   const filters = Object.entries(export_["filters"] as Fields).map(([name, value]) => `${name} ${filterText(value)}`)
   return [
     ...more,
@@ -85,6 +87,9 @@ const factsOf = ({ report }: SnapshotContent, export_: Fields, more: PdfModel["f
       `${from === undefined || from === epoch ? "from the beginning" : `${utcSecond(from)} UTC`} to ${utcSecond(to ?? "")} UTC`
     ],
     ...(removed_until === undefined ? [] : [["Usage removed until", `${utcSecond(removed_until)} UTC`] as const]),
+    ...(events_removed_until === undefined
+      ? []
+      : [["Events removed until", `${utcSecond(events_removed_until)} UTC`] as const]),
     ["Filters", filters.length === 0 ? "none" : filters.join("  ·  ")],
     ["Generated at", `${utcSecond(String(export_["generated_at"]))} UTC`]
   ]

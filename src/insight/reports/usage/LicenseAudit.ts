@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Event } from "../../../ledger/events/Event.ts"
 import { eventColumns } from "../../../ledger/events/Events.ts"
+import { eventsRemovedAt } from "../../../ledger/partitions/Removed.ts"
 import { presentAt } from "../../../licensing/changes/Assignments.ts"
 import { presentLicense } from "../../../licensing/management/PresentLicense.ts"
 import { type AssignmentRow, assignmentColumns, assignmentOf } from "../../../licensing/rows/AssignmentRows.ts"
@@ -14,7 +15,7 @@ import { accessEndsAt } from "../../../licensing/rules/Lifecycle.ts"
 import { decodeRows, within } from "../../../platform/postgres/queries/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
-import { ledgerPeriodOf, notReceived } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf, notReceived, removedUntil } from "../model/RequestChecks.ts"
 import { balanceOf, balanceRows } from "./LedgerRows.ts"
 import { licenseValidations } from "./ValidationCounts.ts"
 
@@ -41,9 +42,10 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   const active_device_count = license.active_device_count - row.lapsed
   const balances = yield* balanceRows(sql, request, Number.MAX_SAFE_INTEGER - 1)
   const events = yield* eventRows(sql, request)
+  const events_removed_until = yield* removedUntil(sql, eventsRemovedAt, request)
   const pageEvents = events.slice(0, limit)
   const audit: LicenseAudit = {
-    period,
+    period: { ...period, ...(events_removed_until !== undefined && { events_removed_until }) },
     license: presentLicense({ ...license, active_device_count }, policy, row.expired_features, now),
     features: features.map((assignment) =>
       presentAt(license_id, assignmentOf(assignment), accessEndsAt(license, policy), license.status, now)
