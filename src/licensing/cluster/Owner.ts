@@ -99,7 +99,7 @@ export const makeOwner = Effect.gen(function* () {
     const given = Array.from(taken)
     taken.clear()
     for (const { command } of given) command.givenUp = true
-    for (const { link } of askers) link.send({ epoch: epoch.current })
+    for (const { link } of askers) link.send(currentEpoch())
     fork(
       Effect.map(retire(retired), () => {
         for (const { giveBack } of given) giveBack()

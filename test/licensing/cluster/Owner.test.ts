@@ -21,12 +21,13 @@ const heartbeat = (id: number): HandedOver => [id, "heartbeat", `lic_${id}`, {},
 
 const makeSubject = Effect.gen(function* () {
   const posted: Array<PendingCommand> = []
+  const onRenewed = new Set<(retired: string) => void>()
   let isLocked = false
   const actors: Partial<LicenseActors["Service"]> = { postHere: (_, command) => void posted.push(command) }
   const journal: Partial<Journal["Service"]> = {
     retire: () => Effect.void,
     waitsForLock: () => isLocked,
-    epoch: { current: "second", renew: () => {}, onRenewed: new Set() }
+    epoch: { current: "second", renew: () => {}, onRenewed }
   }
   const owner = yield* makeOwner.pipe(
     Effect.provideService(LicenseActors, actors as LicenseActors["Service"]),
@@ -55,7 +56,11 @@ const makeSubject = Effect.gen(function* () {
   const setLocked = (locked: boolean) => {
     isLocked = locked
   }
-  return { answersTo, leave: owner.leave, posted, sent, setLocked }
+  /** The first epoch is retired; its successor is the current one. */
+  const renew = () => {
+    for (const listener of onRenewed) listener("first")
+  }
+  return { answersTo, leave: owner.leave, posted, renew, sent, setLocked }
 })
 
 describe("An owner", () => {
@@ -124,5 +129,17 @@ describe("An owner", () => {
         yield* Fiber.join(left)
         assert.deepStrictEqual(sent, [{ outcomes: [[1, "undecided"]] }])
       })
+  )
+
+  it.effect("tells a new epoch to the other nodes, and none while it leaves", () =>
+    Effect.gen(function* () {
+      const { leave, renew, sent } = yield* makeSubject
+      renew()
+      assert.deepStrictEqual(sent.splice(0), [{ epoch: "second" }])
+      yield* leave
+      assert.deepStrictEqual(sent.splice(0), [{ epoch: "" }])
+      renew()
+      assert.deepStrictEqual(sent, [{ epoch: "" }])
+    })
   )
 })
