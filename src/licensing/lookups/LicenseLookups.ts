@@ -5,6 +5,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
+import { makeRecencyCache } from "../../access/rateLimits/RecencyCache.ts"
 import { makeBatcher } from "../../platform/postgres/driver/Batcher.ts"
 import { columns, instant } from "../../platform/postgres/driver/Parameters.ts"
 import { Postgres } from "../../platform/postgres/driver/Postgres.ts"
@@ -229,9 +230,12 @@ const lookupsWithRevisions =
       ([_, [revisions]]) => revisions
     )
 
+/** Products whose versions are cached. */
+const catalogsMax = 1_000
+
 /** Caches the versions of products until the revision of their catalog changes. */
 const makeCatalogCache = (sql: SqlClient.SqlClient): Lookups["catalog"] => {
-  const catalogs = new Map<string, CatalogVersions>()
+  const catalogs = makeRecencyCache<CatalogVersions>(catalogsMax)
   return Effect.fnUntraced(function* (productId: string, revision: number) {
     const cached = catalogs.get(productId)
     if (cached?.revision === revision) return cached
