@@ -29,8 +29,8 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "api_key.created": "An API key was created.",
   "api_key.updated": "An API key's name, scopes, networks, products, expiry or activity was changed.",
   "api_key.revoked": "An API key was deleted; its token is no longer valid.",
-  "license.created": "A license was issued, alone, in a batch or as a public trial.",
-  "license.updated": "A license's fields or limits were changed.",
+  "license.created": "A license was issued, alone, in a batch or as a public trial, or imported (`imported: true`).",
+  "license.updated": "A license's fields or limits were changed, or its term began with its first use.",
   "license.suspended": "A license was suspended: applications are refused.",
   "license.reinstated": "A suspended license was reinstated.",
   "license.revoked": "A license was revoked permanently.",
@@ -44,7 +44,8 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.key_rotated": "A license got a new key; the old key is no longer valid.",
   "license.feature_assigned": "A feature was assigned to a license, or its assignment was changed.",
   "license.feature_removed": "A feature was removed from a license.",
-  "license.feature_expired": "The expiry of a license's feature has passed.",
+  "license.feature_expired":
+    "The expiry of an enabled feature of a license has passed. A feature that ends with the license has none of its own.",
   "license.usage_reset": "The quota or the counted usage of a feature was changed by a request.",
   "license.activated":
     "A device was activated and takes a slot. Another activation of an active device records nothing.",
@@ -62,9 +63,9 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "usage.reversed": "A consumption was taken back as a whole.",
   "usage.period_closed":
     "A period of a quota ended, with its consumption, and the quota began anew: once, however many periods have passed.",
-  "usage.overage_started": "A consumption exceeded quota and bought credits for the first time in the period.",
-  "usage.threshold_reached": "The counted usage reached 80 % of the quota.",
-  "usage.exhausted": "The counted usage reached the quota.",
+  "usage.overage_started": "A consumption exceeded quota and bought credits, and the overage was 0 before.",
+  "usage.threshold_reached": "A consumption brought the counted usage to 80 % of the quota.",
+  "usage.exhausted": "A consumption brought the counted usage to the quota.",
   "lease.checked_out":
     "A floating seat was taken. With `borrowed_until` it is borrowed: it needs no heartbeat until then.",
   "lease.checked_in": "A floating seat was released. With `borrowed_until` it was borrowed, and was given back early.",
