@@ -1,10 +1,12 @@
 /** What can be done with a webhook. */
 import type { WebhookEndpoint } from "../../../ledger/webhooks/Webhook.ts"
+import { Client } from "../../client/Client.ts"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, type FieldsOf, flag, text, url } from "../parts/Fields.tsx"
+import { undoOfState, unlessDone } from "../parts/Undo.ts"
 import { change, run } from "../service/Hooks.ts"
-import type { Payload } from "../service/Service.ts"
+import { type Payload, send } from "../service/Service.ts"
 import { eventTypesField } from "./EventChoice.tsx"
 
 type Creation = Payload<"createWebhook">
@@ -58,7 +60,8 @@ export const EditWebhook = ({ webhook }: Props) => {
 export const WebhookActions = ({ onDeleted, webhook }: Props & { readonly onDeleted?: () => void }) => {
   const { id, is_active, name } = webhook
   const params = { id }
-  const turn = (on: boolean) => change("updateWebhook", { params, payload: { is_active: on } })
+  const read = send("getWebhook", { params })
+  const isTurned = (webhook: WebhookEndpoint) => webhook.is_active !== is_active
   return (
     <>
       <Action
@@ -81,8 +84,21 @@ export const WebhookActions = ({ onDeleted, webhook }: Props & { readonly onDele
             ? "Nothing is delivered until it is switched on again. Events wait for that."
             : "Events that wait are delivered at once, and new ones from now on."
         }
-        run={() => turn(!is_active)}
-        undo={() => ({ said: `${name} is switched ${is_active ? "off" : "on"}.`, run: () => turn(is_active) })}
+        run={() =>
+          unlessDone({ noun: "webhook", read, isDone: isTurned }, "updateWebhook", {
+            params,
+            payload: { is_active: !is_active }
+          })
+        }
+        undo={(after) => ({
+          said: `${name} is switched ${is_active ? "off" : "on"}.`,
+          run: undoOfState({
+            read,
+            isBack: (current) => !isTurned(current),
+            isOwn: ({ updated_at }) => "updated_at" in after && updated_at === after.updated_at,
+            back: (current) => Client.ifUnchanged(current)(send("updateWebhook", { params, payload: { is_active } }))
+          })
+        })}
       />
       <hr />
       <Action

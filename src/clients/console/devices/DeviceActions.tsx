@@ -5,8 +5,9 @@ import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, flag } from "../parts/Fields.tsx"
 import { deviceName } from "../parts/LicenseName.ts"
 import { Menu } from "../parts/Menu.tsx"
+import { undoOfState, unlessDone } from "../parts/Undo.ts"
 import { change } from "../service/Hooks.ts"
-import type { Payload } from "../service/Service.ts"
+import { type Payload, send } from "../service/Service.ts"
 
 interface Props {
   readonly device: Device
@@ -40,20 +41,35 @@ export const ResetDevice = ({ device }: Props) => {
   )
 }
 
+const isBlocked = ({ status }: Device) => status === "blacklisted"
+const isAs =
+  (after: Device) =>
+  ({ updated_at }: Device) =>
+    updated_at === after.updated_at
+
 export const DeviceActions = ({ device, hasReset = true }: Props & { readonly hasReset?: boolean }) => {
   const params = { id: device.license_id, device_id: device.id }
   const name = deviceName(device)
-  const block = () => change("blacklistDevice", { params })
-  const unblock = () => change("unblacklistDevice", { params })
-  if (device.status === "blacklisted")
+  const read = send("getDevice", { params })
+  if (isBlocked(device))
     return (
       <Menu label={`Actions for ${name}`} quiet>
         <Action
           label="Unblock"
           name={`Unblock ${name}`}
           effect={`${name} may be activated again. It takes a slot only then.`}
-          run={unblock}
-          undo={() => ({ said: `${name} is unblocked.`, run: block })}
+          run={() =>
+            unlessDone({ noun: "device", read, isDone: (found) => !isBlocked(found) }, "unblacklistDevice", { params })
+          }
+          undo={(after) => ({
+            said: `${name} is unblocked.`,
+            run: undoOfState({
+              read,
+              isBack: isBlocked,
+              isOwn: isAs(after),
+              back: () => send("blacklistDevice", { params })
+            })
+          })}
         />
       </Menu>
     )
@@ -71,8 +87,16 @@ export const DeviceActions = ({ device, hasReset = true }: Props & { readonly ha
             change={{ action: "blacklist_device", parameters: { device_id: device.id } }}
           />
         )}
-        run={block}
-        undo={() => ({ said: `${name} is blocked. If you undo it, it can be activated again.`, run: unblock })}
+        run={() => unlessDone({ noun: "device", read, isDone: isBlocked }, "blacklistDevice", { params })}
+        undo={(after) => ({
+          said: `${name} is blocked. If you undo it, it can be activated again.`,
+          run: undoOfState({
+            read,
+            isBack: (found) => !isBlocked(found),
+            isOwn: isAs(after),
+            back: () => send("unblacklistDevice", { params })
+          })
+        })}
       />
     </Menu>
   )

@@ -1,7 +1,6 @@
 /** What can be done with a license, each with the effect that it has. */
 
-import { Effect, Exit } from "effect"
-import { refuse } from "../../../contract/api/Failure.ts"
+import { Exit } from "effect"
 import type { License } from "../../../licensing/model/License.ts"
 import { Consequences, KeyReplaced } from "../consequences/Consequences.tsx"
 import { Secret } from "../once/Secret.tsx"
@@ -9,10 +8,10 @@ import { Action } from "../parts/Dialog.tsx"
 import { email, type FieldsOf, flag, lastDay, number, text } from "../parts/Fields.tsx"
 import { licenseTitle } from "../parts/LicenseName.ts"
 import { Time } from "../parts/Show.tsx"
-import { undoOfEdit } from "../parts/Undo.ts"
+import { undoOfEdit, undoOfState, unlessDone } from "../parts/Undo.ts"
 import { sendsMail } from "../service/Address.ts"
-import { change, changeBy, run } from "../service/Hooks.ts"
-import { isUnsure, now, type Payload, send } from "../service/Service.ts"
+import { change, run } from "../service/Hooks.ts"
+import { now, type Payload, send } from "../service/Service.ts"
 import { isRenewable, useLicenseType } from "./Expiry.tsx"
 import { termField } from "./Term.tsx"
 
@@ -30,8 +29,8 @@ export const Reinstate = ({ license }: Props) => {
       title={`Reinstate ${licenseTitle(license)}`}
       effect="The license works again, in the state that its dates give. Devices need no new activation."
       preview={() => <Consequences id={id} change={{ action: "reinstate" }} />}
-      run={() => unlessDone(id, isOn, "reinstateLicense")}
-      undo={() => ({ said: "The license is reinstated.", run: () => change("suspendLicense", { params: { id } }) })}
+      run={() => reinstate(id)}
+      undo={(after) => ({ said: "The license is reinstated.", run: undoReinstatement(after) })}
     />
   )
 }
@@ -51,8 +50,8 @@ export const Transitions = ({ license }: Props) => {
           effect="The license stops working at once, and floating seats end, except borrowed ones. Devices stay, and it can be reinstated."
           danger
           preview={() => <Consequences id={id} change={{ action: "suspend" }} />}
-          run={() => unlessDone(id, isSuspended, "suspendLicense")}
-          undo={() => ({ said: "The license is suspended.", run: () => change("reinstateLicense", { params }) })}
+          run={() => suspend(id)}
+          undo={(after) => ({ said: "The license is suspended.", run: undoSuspension(after) })}
         />
       )}
       <Action
@@ -67,29 +66,36 @@ export const Transitions = ({ license }: Props) => {
   )
 }
 
+const read = (id: string) => send("getLicense", { params: { id } })
 const isSuspended = ({ status }: License) => status === "suspended"
 const isOn = ({ status }: License) => status === "active" || status === "grace_period"
 
-/**
- * What somebody else has done meanwhile is not done again: undoing it would take theirs back. If the dialog has sent it and does not
- * know how it ended, it is sent again.
- */
-const unlessDone = (
-  id: string,
-  isDone: (license: License) => boolean,
-  operation: "suspendLicense" | "reinstateLicense"
-) => {
-  const request = { params: { id } }
-  return changeBy(
-    Effect.gen(function* () {
-      const license = yield* send("getLicense", request)
-      if (isDone(license) && !(yield* isUnsure(operation, request))) return yield* done
-      return yield* send(operation, request)
-    })
-  )
-}
+const suspend = (id: string) =>
+  unlessDone({ noun: "license", read: read(id), isDone: isSuspended }, "suspendLicense", { params: { id } })
+const reinstate = (id: string) =>
+  unlessDone({ noun: "license", read: read(id), isDone: isOn }, "reinstateLicense", { params: { id } })
 
-const done = refuse("CONFLICT", "The license is in this state already: reload the page to see who changed it.")
+/** Each change of what a license grants raises its version. */
+const isAs =
+  (after: License) =>
+  ({ entitlement_version }: License) =>
+    entitlement_version === after.entitlement_version
+
+const undoSuspension = (after: License) =>
+  undoOfState({
+    read: read(after.id),
+    isBack: ({ status }) => status !== "suspended" && status !== "revoked",
+    isOwn: isAs(after),
+    back: ({ id }) => send("reinstateLicense", { params: { id } })
+  })
+
+const undoReinstatement = (after: License) =>
+  undoOfState({
+    read: read(after.id),
+    isBack: isSuspended,
+    isOwn: isAs(after),
+    back: ({ id }) => send("suspendLicense", { params: { id } })
+  })
 
 type Renewal = Payload<"renewLicense">
 

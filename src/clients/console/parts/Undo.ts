@@ -1,6 +1,9 @@
-/** How an edit is taken back: the fields that it changed get their earlier values, unless somebody has changed them again. */
-import { Exit } from "effect"
+/** How a change is taken back: what it changed is again as it was before, unless somebody has changed it since. */
+import { Effect, Exit } from "effect"
 import { refuse } from "../../../contract/api/Failure.ts"
+import type { Client, OperationId, Request } from "../../client/Client.ts"
+import { changeBy } from "../service/Hooks.ts"
+import { isUnsure, send } from "../service/Service.ts"
 import { type Edited, isSame } from "./Form.tsx"
 
 type Values = Readonly<Record<string, unknown>>
@@ -19,6 +22,53 @@ export const undoOfEdit = <A>({ record, reread }: Edited, sent: object, after: A
       const isUnchanged = names.every((name) => isSame((exit.value as Values)[name], result[name]))
       return isUnchanged ? send(earlier as never, exit.value) : Promise.resolve(Exit.fail(changedSince))
     })
+}
+
+/**
+ * A change of a state, as a suspension. What somebody else has done meanwhile is not done again: undoing it would take theirs back. If
+ * the dialog has sent it and does not know how it ended, it is sent again.
+ */
+export const unlessDone = <A, Id extends OperationId>(
+  { isDone, noun, read }: Stated<A>,
+  operation: Id,
+  request: Request<Id>
+) =>
+  changeBy(
+    Effect.gen(function* () {
+      if (isDone(yield* read) && !(yield* isUnsure(operation, request)))
+        return yield* refuse("CONFLICT", `The ${noun} is in this state already: reload the page to see who changed it.`)
+      return yield* send(operation, request)
+    })
+  )
+
+interface Stated<A> {
+  readonly noun: string
+  readonly read: Effect.Effect<A, unknown, Client>
+  /** Whether the record is in the wanted state. */
+  readonly isDone: (current: A) => boolean
+}
+
+/** Takes a change of a state back, unless somebody has changed the record since. */
+export const undoOfState =
+  <A>({ back, isBack, isOwn, read }: Back<A>) =>
+  () =>
+    changeBy(
+      Effect.gen(function* () {
+        const current = yield* read
+        // An earlier attempt did it, and its response was lost.
+        if (isBack(current)) return
+        if (!isOwn(current)) return yield* changedSince
+        yield* back(current)
+      })
+    )
+
+interface Back<A> {
+  readonly read: Effect.Effect<A, unknown, Client>
+  /** Whether the earlier state is back. */
+  readonly isBack: (current: A) => boolean
+  /** Whether the record is as the change left it: another one to the same state is another person's. */
+  readonly isOwn: (current: A) => boolean
+  readonly back: (current: A) => Effect.Effect<unknown, unknown, Client>
 }
 
 export const changedSince = refuse("CONFLICT", "Somebody has changed it again since: open it and edit it there.")

@@ -1,8 +1,9 @@
-/** What an undo takes back of a status and its licenses: all that this change did, and nothing of somebody else's. */
+/** What an undo takes back: all that its change did, and nothing of somebody else's. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { consoleLayer, type Person } from "../browser/Browser.ts"
-import { forgive } from "../browser/Meanwhile.ts"
+import { TestServer } from "../../../support/http/TestServer.ts"
+import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+import { forgive, prepare } from "../browser/Meanwhile.ts"
 import { type PreparedOrder, withOrder } from "../browser/Purchase.ts"
 
 const minutes = 5 * 60_000
@@ -150,4 +151,52 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     const after = await Effect.runPromise(client.commerce.getSubscription({ params: { id } }))
     assert.deepStrictEqual([after.status, after.canceled_at], ["active", undefined])
   })
+
+  it.effect(
+    "an undo takes nothing back that somebody else has done since, though it led to the same state",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { advance } = yield* TestServer
+        const { all, client, licenses, name } = yield* prepare(1)
+        const params = { id: licenses[0]!.id }
+        const { license_key } = yield* client.licenses.rotateKey({ params, payload: {} })
+        const runtime = yield* (yield* TestServer).connect({ licenseKey: license_key })
+        yield* runtime.runtime.activate({ payload: { fingerprint: name, hostname: "laptop" } })
+        const [device] = (yield* client.devices.list({ params, query: {} })).items
+        const ofDevice = { params: { ...params, device_id: device!.id } }
+        const { webhook } = yield* client.webhooks.create({ payload: { name, url: "https://hooks.example.com/undo" } })
+        const turn = (is_active: boolean) =>
+          client.webhooks.update({ params: { id: webhook.id }, payload: { is_active } })
+        const later = (...done: ReadonlyArray<Effect.Effect<unknown, unknown>>) =>
+          Effect.runPromise(Effect.forEach(done, (one) => Effect.andThen(advance(1), one)))
+        yield* withPerson(skip, async (person) => {
+          const isRefused = async () => {
+            await person.isDone()
+            await person.click("Undo")
+            await person.sees(/Not undone\. Somebody has changed it again since/)
+          }
+          await person.opens(`/licenses/${params.id}`, `${name} customer 1`)
+          await person.pick("Actions for laptop", "Block laptop")
+          await person.click("Block")
+          await person.isDone()
+          await later(client.devices.unblacklist(ofDevice), client.devices.blacklist(ofDevice))
+          await isRefused()
+          await person.pick("More", "Suspend")
+          await person.click("Suspend")
+          await person.isDone()
+          await later(client.licenses.reinstate({ params }), client.licenses.suspend({ params }))
+          await isRefused()
+          await person.opens("/webhooks", "Webhooks")
+          await person.pick(`Actions for ${name}`, `Switch off ${name}`)
+          await person.click("Switch off")
+          await person.isDone()
+          await later(turn(true), turn(false))
+          await isRefused()
+        })
+        assert.strictEqual((yield* all).items[0]!.status, "suspended")
+        assert.strictEqual((yield* client.devices.get(ofDevice)).status, "blacklisted")
+        assert.isFalse((yield* client.webhooks.get({ params: { id: webhook.id } })).is_active)
+      }),
+    minutes
+  )
 })
