@@ -4,12 +4,12 @@ import { Exit, type Schema } from "effect"
 import { useState } from "react"
 import type { ReportExport } from "../../../insight/reports/exports/Export.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { isNamed, RecordName } from "../parts/Names.tsx"
+import { Actor, isNamed, RecordName } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Fault, Status, Time } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
 import { useFollowing } from "../service/Following.ts"
-import { run, useAsk, useBusy } from "../service/Hooks.ts"
+import { causeOf, lastOf, run, useAsk, useAskEach, useBusy, useMay } from "../service/Hooks.ts"
 import { later } from "../service/Service.ts"
 import { fileOf } from "./ExportFile.ts"
 import { ReportsHeading } from "./ReportsHeading.tsx"
@@ -46,7 +46,7 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
           ["Rows", countOf(latest.rows)],
           ["Size", latest.size_bytes === undefined ? "–" : sizeOf(latest.size_bytes)],
           ["Created", <Time key="created" at={latest.created_at} />],
-          ["Created by", <RecordName key="by" field="api_key_id" id={latest.created_by} />],
+          ["Created by", <Creator key="by" of={latest} />],
           ...Object.entries(latest.filters).map(
             ([name, value]) => [filterName(name), <FilterValue key={name} name={name} of={value} />] as const
           ),
@@ -58,6 +58,21 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
         ]}
       />
     </>
+  )
+}
+
+/** An export has the id of who created it; its event has the name, too. */
+const Creator = ({ of: { created_by, id } }: { readonly of: ReportExport }) => {
+  const mayRead = useMay()("event:read")
+  const query = { resource_type: "report_export", resource_id: id, event_type: "report_export.created", limit: 1 }
+  const [events] = useAskEach("listEvents", mayRead ? [{ query }] : [])
+  if (events === undefined) return <RecordName field="api_key_id" id={created_by} />
+  const event = lastOf(events)?.items[0]
+  if (event === undefined && causeOf(events) === undefined && events.waiting) return <span className="waiting">…</span>
+  return event?.actor_name === undefined ? (
+    <RecordName field="api_key_id" id={created_by} />
+  ) : (
+    <Actor id={created_by} name={event.actor_name} />
   )
 }
 

@@ -3,8 +3,8 @@ import type { ReactNode } from "react"
 import type { SearchResults } from "../../../insight/search/SearchResults.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { IconName } from "../look/Icon.tsx"
-import { wordsOf } from "../parts/Format.ts"
-import { customerName, licenseName, licensesOf } from "../parts/LicenseName.ts"
+import { sentenceOf, wordsOf } from "../parts/Format.ts"
+import { customerName, licenseCount, licenseName, licensesOf } from "../parts/LicenseName.ts"
 import { Key, Status } from "../parts/Show.tsx"
 import { lastOf, useAsk } from "../service/Hooks.ts"
 import type { Recent } from "../service/Recent.ts"
@@ -69,7 +69,17 @@ export const groupsOfResults = (found: SearchResults): ReadonlyArray<Group> =>
       }))
     },
     { name: "Orders", options: found.orders.map(purchase("/orders", "receipt")) },
-    { name: "Subscriptions", options: found.subscriptions.map(purchase("/subscriptions", "repeat")) }
+    { name: "Subscriptions", options: found.subscriptions.map(purchase("/subscriptions", "repeat")) },
+    {
+      name: "Bulk jobs",
+      options: found.bulk_jobs.map((job) => ({
+        key: job.id,
+        path: `/bulk-jobs/${job.id}`,
+        icon: "repeat",
+        title: job.dry_run ? `Check: ${wordsOf(job.action)}` : sentenceOf(job.action),
+        about: `${wordsOf(job.status)} · ${licenseCount(job.matched)}`
+      }))
+    }
   ].map(({ name, options }) => ({ name, options: options.slice(0, shownMax) as ReadonlyArray<Option> }))
 
 const AboutLicense = ({ of }: { readonly of: License }) => (

@@ -37,6 +37,23 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
     minutes
   )
 
+  it.effect(
+    "the search box finds a job by its id",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, licenses } = yield* prepare(1)
+        const license_ids = licenses.map(({ id }) => id)
+        const { id } = yield* client.bulkJobs.create({ payload: { action: "suspend", license_ids, dry_run: true } })
+        yield* withPerson(skip, async (person) => {
+          await person.opens("", "Overview")
+          await person.fill(/^Search/, id)
+          await person.page.getByRole("option", { name: /^Check: suspend/ }).click()
+          await person.seesHeading(/^Check: suspend/)
+        })
+      }),
+    minutes
+  )
+
   // No worker takes up the jobs of these tests.
   it.effect(
     "a check of every license is canceled with its dialog",
