@@ -1,5 +1,6 @@
 /** Lists in pages. What a list is narrowed by, its sort and its page are in the address, so that they can be sent to a colleague. */
 import { Link, useNavigate } from "@tanstack/react-router"
+import { AsyncResult } from "effect/reactivity"
 import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react"
 import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
 import { focusContent } from "../look/Focus.ts"
@@ -53,10 +54,25 @@ interface ListProps<A> {
   readonly choice?: Choice<A> | undefined
 }
 
+/** While the same rows are read in another order, those from before stay, so that the headings keep the focus. */
+const useSorted = ({ page, search }: Pick<ListProps<never>, "page" | "search">) => {
+  const asked = page as Asked<never>
+  const { cursor: _, sort, ...filters } = search
+  const key = JSON.stringify(filters)
+  const last = useRef({ asked, key, sort })
+  if (!AsyncResult.isInitial(asked)) last.current = { asked, key, sort }
+  const isOlder = last.current.key === key && last.current.sort !== sort
+  return AsyncResult.isInitial(asked) && isOlder
+    ? { asked: AsyncResult.waiting(last.current.asked), sort: last.current.sort }
+    : { asked, sort }
+}
+
 export const List = <A extends { readonly id: string }>(props: ListProps<A>) => {
   const { menu, shown } = useColumns(props.caption, props.columns)
+  // The headings tell the order of the rows that are shown.
+  const { asked, sort } = useSorted(props)
   return (
-    <Loaded of={props.page as never}>
+    <Loaded of={asked as never}>
       {(page: Page<A>) => (
         <>
           <Table
@@ -68,9 +84,9 @@ export const List = <A extends { readonly id: string }>(props: ListProps<A>) => 
             keyOf={({ id }) => id}
             empty={props.empty}
             {...(props.icon && { icon: props.icon })}
-            heading={(column) => <SortLink column={column} sort={props.search.sort} />}
+            heading={(column) => <SortLink column={column} sort={sort} />}
             choice={props.choice}
-            sorted={(column) => directionOf(column.sort, props.search.sort)}
+            sorted={(column) => directionOf(column.sort, sort)}
           />
           <div className="row spread foot">
             <p
