@@ -1,7 +1,7 @@
 /** The refund of an order, and in the same step what happens to its licenses. */
 import { Link } from "@tanstack/react-router"
 import { Effect } from "effect"
-import { type ReactNode, useRef, useState } from "react"
+import { type ReactNode, useEffect, useRef, useState } from "react"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { Order } from "../../../vendor/commerce/Order.ts"
 import { Client } from "../../client/Client.ts"
@@ -34,6 +34,9 @@ export const Refund = ({ order, primary }: Props) => {
   const may = useMay()
   /** The status on the screen. If another person has changed it since, the refund is not sent. */
   const known = useRef(order.status)
+  useEffect(() => {
+    known.current = order.status
+  }, [order.status])
   const attempt = useRef<Attempt<Order>>(undefined)
   const [unchanged, setUnchanged] = useState<ReadonlyArray<Unchanged>>([])
   const { external_id, external_system, id } = order

@@ -61,6 +61,24 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     await person.page.getByRole("button", { name: /^Refund/ }).waitFor({ state: "detached" })
   })
 
+  test("who has changed the status of an order is not told that somebody else did, and refunds it", async (person, {
+    client,
+    number,
+    order: { id }
+  }) => {
+    await person.opens(`/orders/${id}`, `Order ${number}`)
+    await person.click("Change status")
+    await person.choose("Status", "Fulfilled")
+    await person.click("Change status")
+    await person.isDone()
+    await person.page.locator(".about").getByText("Fulfilled").waitFor()
+    await person.click(`Refund order ${number}`)
+    await person.click("Refund")
+    await person.isDone()
+    const { status } = await Effect.runPromise(client.commerce.getOrder({ params: { id } }))
+    assert.strictEqual(status, "refunded")
+  })
+
   test(
     "who refunds an order is told that somebody else canceled it meanwhile",
     async (person, { client, number, order: { id } }) => {
