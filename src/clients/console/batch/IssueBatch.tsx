@@ -1,7 +1,7 @@
 /** Issuing many licenses at once: all, or none if one of them is refused. */
 import { getRouteApi } from "@tanstack/react-router"
 import { Cause, Exit } from "effect"
-import { useRef, useState } from "react"
+import { useRef } from "react"
 import { statuses } from "../../../contract/api/ErrorCode.ts"
 import { isRefusal } from "../../../contract/api/Failure.ts"
 import type { Success } from "../../client/Client.ts"
@@ -11,6 +11,7 @@ import { metadata } from "../parts/Metadata.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { customer, order } from "../pickers/Sources.tsx"
 import { sendsMail } from "../service/Address.ts"
+import { useDraft, useKeptState } from "../service/Drafts.ts"
 import { type Asked, changeOnce, freshKey, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { withListNote } from "../tables/ListFields.tsx"
 import { OneProduct, policyField } from "../tables/OneProduct.tsx"
@@ -23,7 +24,7 @@ type Issued = Success<"createLicenseBatch">
 const route = getRouteApi("/licenses/batch")
 
 export const IssueBatch = () => {
-  const [issued, setIssued] = useState<IssuedBatch>()
+  const [issued, setIssued] = useKeptState<IssuedBatch>("issued")
   const { product_id, ...links }: IssueSearch = route.useSearch()
   if (issued !== undefined) return <BatchKeys of={issued} />
   return (
@@ -76,6 +77,7 @@ const BatchForm = ({ done, links, product }: Props) => {
     <Form<Batch, Issued>
       fields={fields}
       initial={links}
+      name={`Issue ${product}`}
       send="Issue the batch"
       once={() => "the keys"}
       run={run}
@@ -112,9 +114,15 @@ const useFields = (product: string, policies: Asked<"listPolicies">): FieldsOf<B
   }
 }
 
+interface Sending {
+  readonly body: string
+  readonly key: string
+}
+
 /** If no answer came, the same batch is sent under the same key again: it is not issued twice. */
 const useCreateBatch = () => {
-  const open = useRef<{ readonly body: string; readonly key: string }>(undefined)
+  const kept: Sending | undefined = useDraft<Sending>("sending", () => open.current)
+  const open = useRef<Sending | undefined>(kept)
   return (licenses: Licenses): Promise<Exit.Exit<Issued, unknown>> => {
     const body = JSON.stringify(licenses)
     const key = open.current?.body === body ? open.current.key : freshKey()

@@ -1,6 +1,5 @@
 /** Issuing a license. */
 import { getRouteApi, Link } from "@tanstack/react-router"
-import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
 import type { IssueSearch } from "../batch/IssueSearch.ts"
 import { Secret } from "../once/Secret.tsx"
@@ -10,6 +9,7 @@ import { metadata } from "../parts/Metadata.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { customer, order, subscription } from "../pickers/Sources.tsx"
 import { sendsMail } from "../service/Address.ts"
+import { useKeptState } from "../service/Drafts.ts"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import { OneProduct, policyField } from "../tables/OneProduct.tsx"
@@ -19,7 +19,7 @@ const route = getRouteApi("/licenses/new")
 type Creation = Omit<Payload<"createLicense">, "product_id">
 
 export const IssueLicense = () => {
-  const [issued, setIssued] = useState<Success<"createLicense">>()
+  const [issued, setIssued] = useKeptState<Success<"createLicense">>("issued")
   const { product_id, ...links }: IssueSearch = route.useSearch()
   if (issued !== undefined)
     return (
@@ -72,6 +72,7 @@ const IssueForm = (props: {
     <Form
       fields={fields}
       initial={props.links}
+      name={`Issue ${props.product}`}
       send="Issue"
       once={() => "the key"}
       run={(payload: Creation) => change("createLicense", { payload: { ...payload, product_id: props.product } })}

@@ -2,6 +2,7 @@
 import { useState } from "react"
 import type { ControlProps, Field } from "../parts/Fields.tsx"
 import { dayOf } from "../parts/Format.ts"
+import { useDraft } from "../service/Drafts.ts"
 
 type Term = "month" | "quarter" | "year" | "two_years"
 
@@ -33,16 +34,23 @@ export const termField = (from: number, first: Term = "month"): Field<number> =>
   write: (value) => [String(value)]
 })
 
-const Terms = ({ first, from, state }: ControlProps & { readonly from: number; readonly first: Term }) => {
+const Terms = ({ first, from, state, texts }: ControlProps & { readonly from: number; readonly first: Term }) => {
   // A form whose response was lost must send the same again, though the license has another expiry then.
-  const [begin] = useState(from)
+  const kept: number | undefined = useDraft<number>(`begin of ${state.name}`, () => begin)
+  const [begin] = useState(kept ?? from)
+  const [chosen] = texts
   return (
     <div className="segments">
       {all.map((term) => {
         const end = afterTerm(begin, term)
         return (
           <label key={term}>
-            <input type="radio" {...state} value={end} defaultChecked={term === first} />
+            <input
+              type="radio"
+              {...state}
+              value={end}
+              defaultChecked={kept === undefined ? term === first : chosen === String(end)}
+            />
             <span>{names[term]}</span>
             <small>→ {dayOf(end)}</small>
           </label>

@@ -3,6 +3,7 @@ import type { Exit } from "effect"
 import { type ReactNode, useEffect, useId, useRef, useState } from "react"
 import { createPortal } from "react-dom"
 import { unlessUnkept, useWhatIsUnkept } from "../once/Unkept.ts"
+import { useKeptState, useReopening } from "../service/Drafts.ts"
 import type { ChangeFieldsOf, FieldsOf } from "./Fields.tsx"
 import { type Edited, Form, type FormProps, type Sent } from "./Form.tsx"
 import { offerUndo } from "./Notices.tsx"
@@ -44,6 +45,7 @@ interface ActionProps<P, A> {
 
 export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
   const [isOpen, setOpen] = useState(false)
+  useReopening([nameOf(props), resultOf(props)], () => setOpen(true))
   return (
     <>
       <button
@@ -64,10 +66,17 @@ export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
   )
 }
 
+type Named = Pick<ActionProps<never, never>, "label" | "name">
+
+/** Not the title, which the action may change: a key is named by its end. */
+const nameOf = ({ label, name }: Named) => name ?? label
+const resultOf = (props: Named) => `${nameOf(props)}: result`
+
 const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly onClose: () => void }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  const [result, setResult] = useState<ReactNode>()
+  // A key that is shown once has no other copy.
+  const [result, setResult] = useKeptState<ReactNode>(resultOf(props))
   useEffect(() => dialog.current?.showModal(), [])
   // Closing gives the focus back to the button; only then the dialog leaves the page.
   const close = () => dialog.current?.close()
@@ -104,6 +113,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
             fields={props.fields ?? {}}
             {...(props.initial === undefined ? {} : { initial: props.initial })}
             edited={props.edited}
+            name={nameOf(props)}
             send={props.send ?? props.label}
             danger={props.danger}
             once={props.once}

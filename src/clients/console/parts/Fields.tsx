@@ -269,7 +269,8 @@ const ControlView = (props: ControlProps & { readonly control: Control }) => {
       return <textarea id={id} {...state} rows={3} defaultValue={value} />
     case "choice":
       return (
-        <select id={id} {...state} defaultValue={value}>
+        // A choice that is read later is made then.
+        <select key={String(control.choices.some((each) => each.id === value))} id={id} {...state} defaultValue={value}>
           <option value="">Choose…</option>
           {control.choices.map((each) => (
             <option key={each.id} value={each.id}>

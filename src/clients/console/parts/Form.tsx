@@ -6,9 +6,10 @@
 import { Cause, Equal, Exit } from "effect"
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react"
 import { useUnkept } from "../once/Unkept.ts"
+import { useDraft } from "../service/Drafts.ts"
 import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
 import { useBusy } from "../service/Hooks.ts"
-import { sendingWith } from "../service/OpenKeys.ts"
+import { type Keys, sendingWith } from "../service/OpenKeys.ts"
 import { type ChangeFieldsOf, type Field, type FieldsOf, FieldView } from "./Fields.tsx"
 
 type Values = Readonly<Record<string, unknown>>
@@ -30,11 +31,23 @@ export interface Sent<P> {
   readonly read: object | undefined
 }
 
+/** What a form needs to go on in another session. */
+interface Draft {
+  readonly texts: Readonly<Record<string, ReadonlyArray<string>>>
+  readonly opened: Values
+  readonly shown: Values
+  readonly unsure: Sent<Values> | undefined
+  /** Idempotency-Keys of what was sent without a response. */
+  readonly keys: Keys
+}
+
 export interface FormProps<P, A> {
   readonly fields: FieldsOf<P> | ChangeFieldsOf<P>
   /** Values that the form of a new record begins with. */
   readonly initial?: Partial<P>
   readonly edited?: Edited | undefined
+  /** What the form is among those of its screen: under this name its inputs outlive a session that ends by itself. */
+  readonly name?: string
   readonly send: string
   readonly danger?: boolean | undefined
   /** What only the response has, as "the key": while it is awaited, the reader is asked before leaving. */
@@ -50,35 +63,45 @@ export interface FormProps<P, A> {
 
 export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   const { done, edited } = props
-  const keys = useRef(new Map<string, string>()).current
+  const draft = useDraft<Draft>(props.name, () => draftNow())
+  const keys = useRef(draft?.keys ?? new Map<string, string>()).current
   const run = (values: P, read?: object) => sendingWith(keys, () => props.run(values, read))
   const fields = Object.entries(props.fields) as Entries
   /** What the inputs began with. */
-  const opened = useRef((edited?.record ?? props.initial ?? {}) as Values).current
+  const opened = useRef(draft?.opened ?? ((edited?.record ?? props.initial ?? {}) as Values)).current
   /** The record as it was read last. */
-  const shown = useRef(opened)
+  const shown = useRef(draft?.shown ?? opened)
   /** What was sent without a response that says how it ended: perhaps the service has done it. */
-  const unsure = useRef<Sent<Values>>(undefined)
+  const unsure = useRef<Sent<Values> | undefined>(draft?.unsure)
   const [faults, setFaults] = useState<Faults>({})
   const view = useRef<HTMLFormElement>(null)
   // The focus leads to the first field with a fault, and a screen reader says the fault with it.
   useEffect(() => {
     if (Object.keys(faults).length > 0) view.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus()
   }, [faults])
+  useEffect(() => {
+    if (draft !== undefined && view.current !== null) keepOwnCode(view.current)
+  }, [draft])
   const [busy, track] = useBusy()
   const awaited = useRef<string>(undefined)
   useUnkept(awaited.current ?? "", busy && awaited.current !== undefined)
   const fail = (told: Told) => setFaults(faultsOf(told, fields))
-  const send = (values: Values, read?: object): Promise<void> =>
-    run(values as P, read).then((exit) => {
-      // An undo gives back what was there before the first attempt.
-      const sent = { values, read: unsure.current?.read ?? read }
+  const draftNow = (): Draft | undefined =>
+    view.current === null || (fields.length === 0 && keys.size === 0)
+      ? undefined
+      : { texts: textsIn(fields, view.current), opened, shown: shown.current, unsure: unsure.current, keys }
+  const send = (values: Values, read?: object): Promise<void> => {
+    // An undo gives back what was there before the first attempt.
+    const sent = { values, read: unsure.current?.read ?? read }
+    unsure.current = sent
+    return run(values as P, read).then((exit) => {
       unsure.current = Exit.isFailure(exit) && !isFinal(Cause.squash(exit.cause)) ? sent : undefined
       if (Exit.isSuccess(exit)) return done(exit.value, sent as Sent<P>)
       const told = tell(exit.cause)
       // Somebody was quicker: it is compared again.
       return edited !== undefined && told.fields.has("If-Match") ? sendUnlessChanged(values, edited) : fail(told)
     })
+  }
   const sendUnlessChanged = (values: Values, edit: Edited): Promise<void> =>
     edit.reread().then((exit) => {
       if (Exit.isFailure(exit)) return fail(tell(exit.cause))
@@ -113,7 +136,13 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
       noValidate
     >
       {fields.map(([name, field]) => (
-        <FieldView key={name} name={name} field={field} texts={textsOf(field, opened[name])} fault={faults[name]} />
+        <FieldView
+          key={name}
+          name={name}
+          field={field}
+          texts={draft?.texts[name] ?? textsOf(field, opened[name])}
+          fault={faults[name]}
+        />
       ))}
       {previewed !== undefined && props.preview?.(previewed as P)}
       {faults[""] !== undefined && (
@@ -129,6 +158,11 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
       </div>
     </form>
   )
+}
+
+const textsIn = (fields: Entries, element: HTMLFormElement): Draft["texts"] => {
+  const form = new FormData(element)
+  return Object.fromEntries(fields.map(([name]) => [name, form.getAll(name).map(String)]))
 }
 
 /** What a form has: what is missing or wrong, and the values; of an edit those that the reader changed. */
@@ -173,6 +207,13 @@ const suggestCode = (form: HTMLFormElement, typed: EventTarget) => {
   if (!(name instanceof HTMLInputElement && code instanceof HTMLInputElement)) return
   if (typed === code) code.dataset["own"] = String(code.value !== "")
   if (typed === name && code.dataset["own"] !== "true") code.value = codeOf(name.value)
+}
+
+/** A code that was typed before stays, too. */
+const keepOwnCode = (form: HTMLFormElement) => {
+  const [name, code] = ["name", "code"].map((field) => form.elements.namedItem(field))
+  if (!(name instanceof HTMLInputElement && code instanceof HTMLInputElement)) return
+  code.dataset["own"] = String(code.value !== "" && code.value !== codeOf(name.value))
 }
 
 const codeOf = (name: string) =>

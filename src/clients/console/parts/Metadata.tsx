@@ -21,7 +21,7 @@ interface Entry {
 
 const entriesMax = 64
 
-/** Stands in the form for entries that are not valid. */
+/** Stands in the form before entries of which some are not valid. */
 const invalid = "invalid"
 
 const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
@@ -37,7 +37,7 @@ export const metadata = (): Field<MetadataObject> => ({
   control: { kind: "own", show: (props) => <Editor {...props} />, isGroup: true },
   read: metadataOf,
   write: (value) => [JSON.stringify(value)],
-  check: ([text]) => (text === invalid ? "Correct the entries that are marked." : undefined)
+  check: ([text]) => (text?.startsWith(invalid) ? "Correct the entries that are marked." : undefined)
 })
 
 const kindOf = (value: Schema.Json): Kind => {
@@ -84,6 +84,9 @@ const valueFault = (entry: Entry): string | undefined => {
 const faultOf = (entry: Entry, entries: ReadonlyArray<Entry>) => keyFault(entry, entries) ?? valueFault(entry)
 
 const entriesOf = (texts: ReadonlyArray<string>): ReadonlyArray<Entry> =>
+  texts[0]?.startsWith(invalid) ? JSON.parse(texts[0].slice(invalid.length)) : entriesIn(texts)
+
+const entriesIn = (texts: ReadonlyArray<string>): ReadonlyArray<Entry> =>
   Object.entries(metadataOf(texts)).map(([key, value], number) => ({
     number,
     key,
@@ -94,12 +97,13 @@ const entriesOf = (texts: ReadonlyArray<string>): ReadonlyArray<Entry> =>
 /** What the form sends: an object is made only from entries that are all valid. */
 const writtenOf = (entries: ReadonlyArray<Entry>): string =>
   entries.some((entry) => faultOf(entry, entries) !== undefined)
-    ? invalid
+    ? `${invalid}${JSON.stringify(entries)}`
     : JSON.stringify(Object.fromEntries(entries.map((entry) => [entry.key, valueOf(entry)])))
 
 const Editor = ({ id, state, texts }: ControlProps) => {
   const [entries, setEntries] = useState(() => entriesOf(texts))
-  const opened = useRef(entries.length).current
+  /** Entries from this number on are new. */
+  const opened = useRef(Math.max(-1, ...entries.map(({ number }) => number)) + 1).current
   const next = useRef(opened)
   const add = useRef<HTMLButtonElement>(null)
   const append = () => setEntries([...entries, { number: next.current++, key: "", kind: "text", text: "" }])

@@ -21,12 +21,15 @@ export interface Source {
   readonly matching: (text: string, found: Found) => ReactNode
 }
 
-/** Stand in the form for a text that names no record, that is still looked for, or that could not be looked for. */
+/** Stand in the form before a text that names no record, that is still looked for, or that could not be looked for. */
 const [unknown, sought, unread] = ["?", "…", "!"]
 
 const textOf = ([id = ""]: ReadonlyArray<string>) => (id === "" ? undefined : id)
 
-const faultOf = (noun: string, id: string | undefined) => {
+const isText = (id: string) => [unknown, sought, unread].includes(id.charAt(0))
+
+const faultOf = (noun: string, given = "") => {
+  const id = given.charAt(0)
   if (id === unread) return `The ${noun} could not be looked for: the reason is below.`
   if (id === sought) return `The ${noun} is still looked for: wait a moment and try again.`
   return id === unknown ? `No ${noun} is chosen: pick one of the suggestions.` : undefined
@@ -60,8 +63,10 @@ export const namedBy = (text: string, matching: ReadonlyArray<Suggestion>, isAll
 }
 
 const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: Source }) => {
-  const linked = textOf(texts)
-  const [text, setText] = useState("")
+  const given = textOf(texts)
+  const isTyped = given !== undefined && isText(given)
+  const linked = isTyped ? undefined : given
+  const [text, setText] = useState(isTyped ? given.slice(1) : "")
   const [chosen, setChosen] = useState(linked)
   const [suggestions, setSuggestions] = useState<ReadonlyArray<Suggestion>>([])
   /** The text that was looked for, and whether anything could be read. */
@@ -79,7 +84,7 @@ const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: 
     if (chosen === undefined && wanted !== "") setChosen(namedBy(wanted, matching, isAll))
   }
   const showLinked: Found = ([suggestion] = []) => suggestion !== undefined && setText(suggestion.name)
-  const missing = wanted === "" ? "" : found?.[0] === wanted ? found[1] : sought
+  const missing = wanted === "" ? "" : `${found?.[0] === wanted ? found[1] : sought}${wanted}`
   return (
     <>
       <input

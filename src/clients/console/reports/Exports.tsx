@@ -46,6 +46,7 @@ const NewExport = ({ kind }: { readonly kind: ReportKind }) => {
     <Form
       fields={{ format: formatField, ...exportFields[kind] } as ChangeFieldsOf<Given>}
       initial={{ format: "csv" }}
+      name={`Export ${kind}`}
       send="Export"
       run={({ format, ...filters }: Given) =>
         change("createReportExport", { payload: { report_kind: kind, format, filters: encodeFilters(kind, filters) } })

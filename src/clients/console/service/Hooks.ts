@@ -88,6 +88,15 @@ export const askAgain = <Id extends OperationId>(id: Id, request: Request<Id>): 
   if (!registry.get(atom).waiting) registry.refresh(atom)
 }
 
+const persons = new WeakMap<Session, string>()
+
+/** Who is signed in, once that is known. */
+export const personIn = (of: Session): string | undefined => {
+  const me = persons.has(of) ? undefined : lastOf(of.registry.get(atomOf(of, "getMe", {})))
+  if (me !== undefined) persons.set(of, `${me.kind} ${me.id}`)
+  return persons.get(of)
+}
+
 /** Runs an effect once, outside of any screen. */
 export const perform = <A, E>(effect: Effect.Effect<A, E, Client>) => runInSession(currentSession(), effect)
 

@@ -5,7 +5,7 @@
 import { Clock, Data, Effect, Redacted } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { type SignInProvider, SignInWays } from "../../../access/oidc/SignInProvider.ts"
-import { type Returned, remember, returnPath, service } from "./Address.ts"
+import { type Begun, type Returned, remember, returnPath, service } from "./Address.ts"
 import type { Tokens } from "./Session.ts"
 
 type Library = typeof import("oauth4webapi")
@@ -42,8 +42,12 @@ export const reachable = Effect.flatMap(ways, ({ issuer, provider }) =>
   issuer === undefined || provider === undefined ? Effect.fail(unreachable) : Effect.succeed({ issuer, provider })
 )
 
-/** Leaves the page for the provider's. The provider sends the reader back to the address that is open now. */
-export const begin = Effect.fn("Provider.begin")(function* ({ provider }: Reachable, keep: boolean) {
+/** Goes to the provider's page. The provider sends the reader back to the address that is open now. */
+export const begin = Effect.fn("Provider.begin")(function* (
+  { provider }: Reachable,
+  keep: boolean,
+  go: (url: URL, begun: Begun) => void
+) {
   if (!isSecureContext) {
     return yield* new NotSignedIn({ message: "Signing in needs https: open the console at its https address." })
   }
@@ -65,9 +69,14 @@ export const begin = Effect.fn("Provider.begin")(function* ({ provider }: Reacha
     ["code_challenge_method", "S256"]
   ] as const)
     url.searchParams.append(name, value)
-  remember({ ...begun, path: `${location.pathname}${location.search}${location.hash}` })
-  location.assign(url)
+  go(url, { ...begun, path: `${location.pathname}${location.search}${location.hash}` })
 })
+
+/** Leaves the page. */
+export const leaveFor = (url: URL, begun: Begun): void => {
+  remember(begun)
+  location.assign(url)
+}
 
 /** The tokens for the code with which the provider sent the reader back. */
 export const finish = Effect.fn("Provider.finish")(function* (at: Reachable, { begun, parameters }: Returned) {

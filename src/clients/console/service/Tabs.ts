@@ -8,6 +8,9 @@ type Message =
   | { readonly kind: "here"; readonly access: string; readonly id?: string }
   | { readonly kind: "renewed"; readonly before: string; readonly access: string }
   | { readonly kind: "end"; readonly access: string; readonly reason?: string }
+  /** From the window of a sign-in: what the provider said, which only the tab that began it can use. */
+  | { readonly kind: "returned"; readonly parameters: string }
+  | { readonly kind: "taken"; readonly state: string }
 
 const channel = new BroadcastChannel("licensing.console")
 

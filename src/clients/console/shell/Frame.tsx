@@ -1,5 +1,6 @@
 /** What surrounds every screen: navigation, search, and where the focus goes. */
 import { Link, Outlet, useRouterState } from "@tanstack/react-router"
+import { AsyncResult } from "effect/reactivity"
 import { useEffect, useRef } from "react"
 import { version } from "../../../contract/Version.ts"
 import { Icon, Mark } from "../look/Icon.tsx"
@@ -9,7 +10,8 @@ import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { SearchBox } from "../search/SearchBox.tsx"
 import { title } from "../service/Address.ts"
-import { askAgain, causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { forgetDrafts } from "../service/Drafts.ts"
+import { askAgain, causeOf, lastOf, personIn, useAsk, useMay, useSession } from "../service/Hooks.ts"
 import { usePolling } from "../service/Polling.ts"
 import { leave } from "../service/Service.ts"
 import { followRowKeys } from "../tables/RowKeys.ts"
@@ -24,10 +26,17 @@ export const Frame = () => {
   const path = useRouterState({ select: ({ location }) => location.pathname })
   const first = useRef(true)
   useEffect(followRowKeys, [])
+  const session = useSession()
+  useEffect(() => {
+    if (AsyncResult.isSuccess(me)) personIn(session)
+  }, [me, session])
   // A screen reader and the keyboard begin a new screen at its top.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what the effect follows.
   useEffect(() => {
-    if (!first.current) content.current?.focus()
+    if (!first.current) {
+      content.current?.focus()
+      forgetDrafts()
+    }
     first.current = false
   }, [path])
   return (

@@ -5,12 +5,14 @@ import type { SignInWays } from "../../../access/oidc/SignInProvider.ts"
 import { Mark } from "../look/Icon.tsx"
 import { FieldView } from "../parts/Fields.tsx"
 import { Waiting } from "../parts/Show.tsx"
-import { ownTitle, takeResponse, title } from "../service/Address.ts"
+import { type Begun, ownTitle, takeResponse, title } from "../service/Address.ts"
+import { hasDrafts } from "../service/Drafts.ts"
 import { inWords, tell } from "../service/Failures.ts"
 import { useBusy, useSession } from "../service/Hooks.ts"
-import { begin, finish, NotSignedIn, reachable, ways } from "../service/Provider.ts"
+import { begin, finish, leaveFor, NotSignedIn, reachable, ways } from "../service/Provider.ts"
 import { inspect, perform } from "../service/Service.ts"
 import { signIn, type Tokens } from "../service/Session.ts"
+import { awaitWindow, isTaken } from "../service/SignInWindow.ts"
 
 const token = { label: "API token", control: { kind: "input", type: "password" } } as const
 const keep = { label: "Stay signed in over reloads, and in other tabs", control: { kind: "flag" } } as const
@@ -20,22 +22,32 @@ export const SignIn = () => {
   const [known, setKnown] = useState<SignInWays>()
   const [fault, setFault] = useState<string>()
   const [returned] = useState(takeResponse)
+  const [isOfAnother, setOfAnother] = useState(false)
   useEffect(() => {
     document.title = `Sign in · ${title}`
     void perform(returned === undefined ? Effect.void : finishing(returned)).then((exit) => {
+      if (Exit.isSuccess(exit) && exit.value === "taken") {
+        setOfAnother(true)
+        return close()
+      }
       if (Exit.isFailure(exit)) setFault(sentenceOf(exit.cause))
       return perform(ways).then((found) => setKnown(Exit.isSuccess(found) ? found.value : {}))
     })
   }, [returned])
+  if (isOfAnother)
+    return (
+      <SignInFrame>
+        <p role="status">The sign-in goes on in the tab where you began it. You can close this one.</p>
+      </SignInFrame>
+    )
   return (
-    <main className="sign-in">
-      <Mark />
-      <h1>{ownTitle ?? "Licensing console"}</h1>
+    <SignInFrame>
       {reason !== undefined && fault === undefined && (
         <p role="alert" className="failed">
           You are signed out. {inWords(reason, { allowed_cidrs: "its networks" })}
         </p>
       )}
+      {hasDrafts() && <p>What you were doing here is kept: sign in again to go on with it, and keep this tab open.</p>}
       {fault !== undefined && (
         <p role="alert" className="failed">
           {fault}
@@ -50,9 +62,17 @@ export const SignIn = () => {
           Signing in…
         </p>
       )}
-    </main>
+    </SignInFrame>
   )
 }
+
+const SignInFrame = ({ children }: { readonly children: ReactNode }) => (
+  <main className="sign-in">
+    <Mark />
+    <h1>{ownTitle ?? "Licensing console"}</h1>
+    {children}
+  </main>
+)
 
 const Ways = ({ known, onFault }: { readonly known: SignInWays; readonly onFault: (fault: string) => void }) => {
   const [busy, track] = useBusy()
@@ -64,10 +84,22 @@ const Ways = ({ known, onFault }: { readonly known: SignInWays; readonly onFault
     </div>
   )
   if (issuer === undefined) return <TokenForm isKept={isKept}>{kept}</TokenForm>
-  const start = () =>
-    void track(perform(Effect.flatMap(reachable, (at) => begin(at, isKept.current)))).then(
-      (exit) => Exit.isFailure(exit) && onFault(sentenceOf(exit.cause))
-    )
+  const told = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) && onFault(sentenceOf(exit.cause))
+  const start = () => {
+    // Leaving the page would lose what was typed. A browser opens a window only at once.
+    const opened = hasDrafts() ? open("", "_blank") : undefined
+    if (opened === null) return onFault(blocked)
+    const go = (url: URL, begun: Begun) => {
+      if (opened === undefined) return leaveFor(url, begun)
+      awaitWindow(begun, (returned) => void track(perform(finishing(returned))).then(told))
+      opened.opener = null
+      opened.location.href = url.href
+    }
+    void track(perform(Effect.flatMap(reachable, (at) => begin(at, isKept.current, go)))).then((exit) => {
+      if (Exit.isFailure(exit)) opened?.close()
+      told(exit)
+    })
+  }
   return (
     <>
       {provider === undefined && (
@@ -86,6 +118,8 @@ const Ways = ({ known, onFault }: { readonly known: SignInWays; readonly onFault
     </>
   )
 }
+
+const blocked = "The browser did not open a window for the sign-in: allow windows of this page, and try again."
 
 const TokenForm = (props: { readonly isKept: { readonly current: boolean }; readonly children?: ReactNode }) => {
   const [fault, setFault] = useState<string>()
@@ -130,6 +164,9 @@ const faultOf = (cause: Cause.Cause<unknown>, token: string): string => {
 
 /** Signs in with what the provider said, unless the account may do nothing here. */
 const finishing = Effect.fnUntraced(function* (returned: NonNullable<ReturnType<typeof takeResponse>>) {
+  const { begun, parameters } = returned
+  const isOwn = parameters.get("state") === begun?.state
+  if (!isOwn && (yield* Effect.promise(() => isTaken(parameters)))) return "taken" as const
   const tokens: Tokens = yield* finish(yield* reachable, returned)
   const me = yield* Effect.catch(inspect(tokens.access), (error) =>
     Effect.fail(
@@ -141,7 +178,7 @@ const finishing = Effect.fnUntraced(function* (returned: NonNullable<ReturnType<
       message: `You are ${me.name}, but this account may do nothing here: ask your administrator for a role.`
     })
   }
-  return signIn(tokens, returned.begun?.keep ?? false)
+  return signIn(tokens, begun?.keep ?? false)
 })
 
 const sentenceOf = (cause: Cause.Cause<unknown>): string => {

@@ -2,9 +2,10 @@
 import { Link } from "@tanstack/react-router"
 import { Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
-import { type ReactNode, useState } from "react"
+import { type ReactNode, useRef, useState } from "react"
 import { ChooseProduct, NoProduct } from "../parts/Empty.tsx"
 import { Loaded } from "../parts/Show.tsx"
+import { useDraft } from "../service/Drafts.ts"
 import { notAllowed } from "../service/Failures.ts"
 import { type Asked, useAsk, useMay } from "../service/Hooks.ts"
 import { likelyProduct, rememberProduct } from "../service/Recent.ts"
@@ -34,7 +35,9 @@ export const policyField = (product: string, policies: Asked<"listPolicies">) =>
   })
 
 export const OneProduct = ({ children, initial, onCancel }: Props) => {
-  const [product, setProduct] = useState(initial)
+  const shown = useRef<string>(undefined)
+  const kept = useDraft("product", () => shown.current)
+  const [product, setProduct] = useState(kept ?? initial)
   const choose = (id: string | undefined) => {
     setProduct(id)
     rememberProduct(id)
@@ -46,6 +49,7 @@ export const OneProduct = ({ children, initial, onCancel }: Props) => {
   const known = Option.getOrUndefined(AsyncResult.value(products))
   if (known === undefined) return <Loaded of={products}>{() => null}</Loaded>
   const chosen = product ?? likelyProduct(known.items)?.id
+  shown.current = chosen
   if (known.items.length === 0 && chosen === undefined)
     return <NoProduct hint="A license belongs to a product with a policy: create these first." />
   return (

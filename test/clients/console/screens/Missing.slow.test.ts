@@ -96,10 +96,10 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.click("Try again")
           await linked(id)
           await typed("nobody@example.com")
-          await linked("?")
+          await linked("?nobody@example.com")
           await Effect.runPromise(create("twice-2"))
           await typed(email)
-          await linked("?")
+          await linked(`?${email}`)
           forgive(person)
         })
       }),

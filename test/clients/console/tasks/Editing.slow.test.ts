@@ -55,7 +55,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await person.opens(`/licenses/new?product_id=${product.id}`, "Issue a license")
           await person.page.locator("datalist option[value*='shared-2']").waitFor({ state: "attached" })
           await typed("shared@example.com")
-          await linked("?")
+          await linked("?shared@example.com")
           await typed("filler-7@example.com")
           await person.page.locator("datalist option[value*='filler-7']").waitFor({ state: "attached" })
           await person.page.waitForFunction(`document.querySelector('[name="customer_id"]').value.startsWith("cust_")`)

@@ -218,7 +218,7 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
           await linked(single.id)
           await typed("1001")
           await person.page.locator("datalist option").nth(1).waitFor({ state: "attached" })
-          await linked("?")
+          await linked("?1001")
           await person.click("Issue")
           await person.sees("No order is chosen: pick one of the suggestions.")
           await typed("1001 · paddle")

@@ -1,32 +1,15 @@
 /** How people sign in to the console at an OIDC provider. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { Request } from "playwright-core"
-import { audience } from "../../../support/http/Authentication.ts"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
-import { atConsole, consoleLayerWith, type Person } from "../browser/Browser.ts"
+import { atConsole, type Person } from "../browser/Browser.ts"
 import { held } from "../browser/Meanwhile.ts"
-import { clientId, Provider } from "../browser/Provider.ts"
+import { Provider } from "../browser/Provider.ts"
+import { admit, signIn, signInLayer } from "../browser/SignInSteps.ts"
 
 const minutes = 5 * 60_000
-
-const signInLayer = Layer.unwrap(
-  Provider.useSync(({ url }) =>
-    consoleLayerWith({
-      oidcIssuer: url,
-      oidcAudience: audience,
-      oidcScopeClaim: "roles",
-      consoleClientId: clientId,
-      consoleParameters: [["resource", audience]]
-    })
-  )
-).pipe(Layer.provideMerge(Provider.layer))
-
-const signIn = async (person: Person, name: string) => {
-  await person.click(/^Sign in at localhost/)
-  await person.click(`Sign in as ${name}`, "link")
-}
 
 const main = (person: Person) =>
   person.page.getByRole("navigation", { name: "Main" }).getByRole("link").allTextContents()
@@ -38,11 +21,6 @@ const keptBy = async (person: Person) => {
   )) as ReadonlyArray<string>
   return names.filter((name) => !name.startsWith("tsr-scroll-restoration")).sort()
 }
-
-const admit = Effect.fnUntraced(function* (options: Parameters<Provider["Service"]["admit"]>[1] = {}) {
-  const { admit } = yield* Provider
-  yield* admit(`${(yield* TestServer).baseUrl}/console`, options)
-})
 
 layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
   const test = (

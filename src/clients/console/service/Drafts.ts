@@ -1,0 +1,88 @@
+/**
+ * What stood in open forms when a session ended without its reader's doing: whoever signs in again as the same person finds it there.
+ * It is in memory only, because a form may have secrets, and nobody else gets it.
+ */
+import { useEffect, useRef, useState } from "react"
+import { personIn } from "./Hooks.ts"
+import { currentSession, onSession, type Session } from "./Session.ts"
+
+/** By the path of the screen, and the name of what was open there. */
+const drafts = new Map<string, unknown>()
+/** Forms that are open again by themselves. */
+const reopened = new Set<string>()
+let owner: string | undefined
+
+/** Drops what is kept: the reader has gone on without it. */
+export const forgetDrafts = (): void => {
+  drafts.clear()
+  reopened.clear()
+}
+
+export const hasDrafts = (): boolean => drafts.size > 0
+
+const isSignedOut = () => {
+  const { holder, reason } = currentSession()
+  return holder === undefined && reason === undefined
+}
+
+onSession(() => isSignedOut() && forgetDrafts())
+
+const keyOf = (name: string) => `${location.pathname} ${name}`
+
+const draftIn = (session: Session, key: string): unknown => {
+  if (drafts.size === 0 || session.holder === undefined) return undefined
+  if (personIn(session) !== owner) forgetDrafts()
+  return drafts.get(key)
+}
+
+const keep = (session: Session, key: string, draft: unknown): void => {
+  const person = personIn(session)
+  if (person === undefined) return
+  if (person !== owner) forgetDrafts()
+  owner = person
+  drafts.set(key, draft)
+}
+
+/** What was kept under a name. If the session ends, what `read` gives is kept, unless that is undefined; without a name, nothing. */
+export const useDraft = <A>(name: string | undefined, read: () => A | undefined): A | undefined => {
+  const [session] = useState(currentSession)
+  const [key] = useState(() => (name === undefined ? undefined : keyOf(name)))
+  const [draft] = useState(() => (key === undefined ? undefined : (draftIn(session, key) as A | undefined)))
+  const latest = useRef(read)
+  latest.current = read
+  useEffect(() => {
+    if (key === undefined) return
+    drafts.delete(key)
+    reopened.delete(key)
+    const { signal } = session
+    const end = () => {
+      const value = latest.current()
+      // Whoever signs out is done.
+      if (value !== undefined && !isSignedOut()) keep(session, key, value)
+    }
+    signal.addEventListener("abort", end)
+    return () => signal.removeEventListener("abort", end)
+  }, [session, key])
+  return draft
+}
+
+/** A state that goes on in the next session of the same person. */
+export const useKeptState = <A>(name: string) => {
+  const latest = useRef<A>(undefined)
+  const draft = useDraft<A>(name, () => latest.current)
+  const [value, setValue] = useState<A | undefined>(draft)
+  latest.current = value
+  return [value, setValue] as const
+}
+
+/** Opens again what was open under one of these names, once: several buttons may lead to it. */
+export const useReopening = (names: ReadonlyArray<string>, open: () => void): void => {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was kept before the button is shown opens it.
+  useEffect(() => {
+    const session = currentSession()
+    const key = names.map(keyOf).find((each) => draftIn(session, each) !== undefined && !reopened.has(each))
+    if (key === undefined) return
+    reopened.add(key)
+    open()
+  }, [])
+}
