@@ -36,5 +36,7 @@ export const checkReplica = Effect.fnUntraced(function* (database: Database) {
 const createdAt = Effect.fnUntraced(function* ({ row }: Database) {
   const { exists } = yield* row<{ exists: boolean }>("SELECT to_regclass('schema_migrations') IS NOT NULL AS exists")
   if (!exists) return null
-  return (yield* row<{ at: string | null }>("SELECT extract(epoch FROM min(applied_at))::text AS at FROM schema_migrations")).at
+  return (yield* row<{ at: string | null }>(
+    "SELECT extract(epoch FROM min(applied_at))::text AS at FROM schema_migrations"
+  )).at
 })
