@@ -12,7 +12,6 @@ import { SqlClient, SqlError } from "effect/sql"
 import { statuses } from "../../contract/api/ErrorCode.ts"
 import { errorEnvelope, isRefusal, noteRefused, type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
-import { pathOf } from "../../contract/api/RequestHead.ts"
 import { type ResponseRecorder, StoredResponse, type StoredResponseRow } from "../../contract/api/StoredResponse.ts"
 import { mayPause } from "../../platform/postgres/driver/Transactions.ts"
 import { isErasureMark } from "../../platform/postgres/queries/ErasureMark.ts"
@@ -71,7 +70,7 @@ export const layer = Layer.effect(
     const once = Effect.fnUntraced(function* (handler: Handler, endpoint: HttpApiEndpoint.Top, key: string) {
       const now = yield* Clock.currentTimeMillis
       const isRenewal = Context.get(endpoint.annotations, KeyRequired)
-      const scope = yield* scopeOf(key, isRenewal ? verbOf(endpoint) : undefined)
+      const scope = yield* scopeOf(key, endpoint, isRenewal)
       const [lock] = yield* sql<{ readonly acquired: boolean; readonly mark: number | null }>`
         SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)},
           (SELECT changes FROM erasure_progress) AS mark`
@@ -219,13 +218,18 @@ const statusOf = (ast: SchemaAST.AST): number =>
   SchemaAST.resolveAt<number>("httpApiStatus")(ast) ?? Number(ast.context?.annotations?.["httpApiStatus"] ?? 200)
 
 /** The scope of a key: credential, method and path. For a renewal the verb and the license alone, so that all credentials share the key. */
-const scopeOf = Effect.fnUntraced(function* (key: string, verb: string | undefined) {
-  const { method, url } = yield* HttpServerRequest.HttpServerRequest
+const scopeOf = Effect.fnUntraced(function* (key: string, endpoint: HttpApiEndpoint.Top, isRenewal: boolean) {
   const { params } = yield* HttpRouter.RouteContext
   const { actor_id, actor_type } = yield* CurrentActor
-  const scope = verb === undefined ? [actor_type, actor_id, method, pathOf(url), key] : [verb, params["id"], key]
+  const scope = isRenewal
+    ? [verbOf(endpoint), params["id"], key]
+    : [actor_type, actor_id, endpoint.method, routeOf(endpoint, params), key]
   return sha256(JSON.stringify(scope))
 })
+
+/** The path that the router understood: a proxy may write the same path with other percent signs. */
+const routeOf = ({ path }: HttpApiEndpoint.Top, params: Readonly<Record<string, string | undefined>>): string =>
+  path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""))
 
 /** The end of its path, such as `renew`. */
 const verbOf = ({ path }: HttpApiEndpoint.Top): string => path.slice(path.lastIndexOf("/") + 1)

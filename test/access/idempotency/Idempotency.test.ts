@@ -54,6 +54,23 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
     })
   )
 
+  it.effect("runs once, however its path is written", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const license = yield* issue()
+      const [code, key] = [freshKey(), freshKey()]
+      const first = yield* send(create(code, key))
+      assertReplayed(yield* send(create(code, key, { path: "/api/v1/customer%73" })), first)
+      assertReplayed(yield* send(create(code, key, { path: "/%61pi/v1/customers?" })), first)
+      const suspend = (id: string) =>
+        send({ method: "POST", path: `/api/v1/licenses/${id}/suspend`, headers: { "idempotency-key": key } })
+      const suspended = yield* suspend(license.id)
+      assertAnswered(suspended, 200)
+      assertReplayed(yield* suspend(license.id.replace("_", "%5F")), suspended)
+      assertRefused(yield* suspend(`${license.id}%2Fx`), 404, "NOT_FOUND")
+    })
+  )
+
   it.effect("that is sent many times at once runs once; the others get 409 or its response", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
