@@ -1,5 +1,6 @@
 /** Keeps the signed bytes beside a decoded response: dates become numbers when it is decoded, and those have no signature. */
 import { Effect } from "effect"
+import { HttpClientError } from "effect/http"
 import { isRefusal, refuse } from "../../contract/api/Failure.ts"
 import { membersOf } from "../kit/texts/ResponseText.ts"
 import { Call } from "./Call.ts"
@@ -24,9 +25,17 @@ export const withRefusalBytes = Effect.fnUntraced(function* <E>(error: E) {
   }) as E
 })
 
+/** Fails if it is not clear which bytes are signed, as where a name occurs twice: the service sends no such response. */
 const memberBytes = Effect.fnUntraced(function* (member: "data" | "error") {
-  const { received } = yield* Call
+  const { received: response } = yield* Call
+  if (response === undefined) return new Uint8Array()
   // The response keeps its text, which was read to decode it.
-  const text = received === undefined ? "" : yield* Effect.orDie(received.text)
-  return new TextEncoder().encode(membersOf(text).get(member))
+  const text = yield* Effect.orDie(response.text)
+  return yield* Effect.try({
+    try: () => new TextEncoder().encode(membersOf(text).get(member)),
+    catch: (cause) => {
+      const reason = new HttpClientError.DecodeError({ request: response.request, response, cause })
+      return new HttpClientError.HttpClientError({ reason })
+    }
+  })
 })

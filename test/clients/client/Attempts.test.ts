@@ -152,6 +152,18 @@ describe("The typed client", () => {
     })
   )
 
+  it.effect("fails after a response that has a name twice, whose signed bytes are not clear", () =>
+    Effect.gen(function* () {
+      const signed = { signature: { alg: "Ed25519", kid: "k", value: "AAAA" }, meta }
+      const error = { code: "LICENSE_SUSPENDED", message: "No.", license_id: "lic_1", issued_at: meta.timestamp }
+      const body = JSON.stringify({ error, ...signed }).replace("{", '{"error":{},')
+      const { sent, within } = yield* scripted([{ status: 403, body, headers: { "content-type": "application/json" } }])
+      const outcome = yield* within(5, (client) => client.validateLicense({ payload: { fingerprint: "m" } }))
+      assert.instanceOf(outcome?._tag === "Failure" && outcome.failure, HttpClientError.HttpClientError)
+      assert.lengthOf(sent, 1)
+    })
+  )
+
   it.effect("fails at once if a request cannot be encoded", () =>
     Effect.gen(function* () {
       const { sent, within } = yield* scripted([])
