@@ -716,7 +716,11 @@ namespace Licensing
             {
                 if (got.Granted) See(Member(got.Content, "issued_at"));
                 if (got.Granted || isNothing) Release(operation == "deactivate" ? "device" : "seat");
-                else if (got.Refused) Refuse(got);
+                else if (got.Refused)
+                {
+                    Plan(operation, got);
+                    Refuse(got);
+                }
                 Save();
                 if (!got.Granted && !isNothing) return OutcomeOf(got);
                 var verdict = Verdict;
@@ -928,8 +932,8 @@ namespace Licensing
             foreach (var slot in new[] { "entitlement", "offline", "checkout", "lease", "refusal" })
                 LoadSlot(slot, Member(texts, slot) as string);
             if (holding == null) return;
-            // A seat needs a heartbeat at once, unless it is borrowed.
-            var isWaiting = holding == "device" || Member(Seat(), "borrowed_until") != null;
+            // The service is asked at once if nothing stored is believed, and for a seat, unless it is borrowed.
+            var isWaiting = holding == "device" ? responses.Count > 0 : Member(Seat(), "borrowed_until") != null;
             var entitlement = Content("entitlement");
             var next = entitlement == null ? Millis(Seat(), "lease_expires_at") : Millis(entitlement, "next_check_at");
             // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
@@ -1021,9 +1025,13 @@ namespace Licensing
             See(Member(content, "issued_at"));
             responses.Remove("refusal");
             isClockAhead = now - Millis(content, "issued_at") > Skew;
+            Slots.TryGetValue(got.Answer.Text("kind") ?? "", out var slot);
+            // Only an activation gets an envelope: also beside a seat the machine has one.
+            if (slot == "offline") gives = "device";
+            // Why nothing was held until now.
+            if (holding == null) missed = null;
             if (gives != null && gives != holding) Forget(gives == "device");
             if (gives != null) holding = gives;
-            Slots.TryGetValue(got.Answer.Text("kind") ?? "", out var slot);
             var isSeat = holding == "seat";
             // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
             var isOfSeat = slot == "checkout" || slot == "lease";
@@ -1031,6 +1039,8 @@ namespace Licensing
             if (slot == null || isOfSeat != isSeat) return;
             if (slot == "checkout") responses.Remove("lease");
             responses[slot] = new Kept { Text = got.Text, Content = content };
+            var checkAt = Millis(content, "next_check_at");
+            if (slot == "offline" && checkAt < due) due = checkAt;
         }
 
         /// <summary>A file was issued before: it changes neither the clock nor a newer refusal.</summary>
@@ -1038,7 +1048,7 @@ namespace Licensing
         {
             var isAhead = isClockAhead;
             responses.TryGetValue("refusal", out var refusal);
-            Take(got, 0, "device");
+            Take(got, 0, null);
             isClockAhead = isAhead;
             if (refusal != null && Millis(refusal.Content, "issued_at") > Millis(got.Content, "issued_at"))
             {
@@ -1070,6 +1080,7 @@ namespace Licensing
             if (given != holding) return;
             Forget(true);
             holding = null;
+            missed = null;
             due = double.PositiveInfinity;
         }
 
@@ -1214,7 +1225,9 @@ namespace Licensing
         {
             // With a seat only its lease counts: a validation puts off no heartbeat, unless it is refused.
             var isOfSeat = operation == "validate" && holding == "seat";
-            if (!Keeping.Contains(operation) || (isOfSeat && !got.Refused)) return;
+            // What refuses the license may be lifted: it is asked again soon, whatever was refused.
+            var isEnd = got.Refused && RuleOf(got.Code).Reach == "license";
+            if (!isEnd && (!Keeping.Contains(operation) || (isOfSeat && !got.Refused))) return;
             failures = got.Granted ? 0 : failures + 1;
             plannedAt = Now();
             due = plannedAt + (got.Granted ? WaitOf(got.Content) : RetryWait(got));

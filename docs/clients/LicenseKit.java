@@ -625,7 +625,10 @@ public final class LicenseKit implements AutoCloseable {
     synchronized (state) {
       if (got.granted()) see(got.answer().text("issued_at"));
       if (got.granted() || isNothing) release(operation.equals("deactivate") ? "device" : "seat");
-      else if (got.refused()) refuse(got);
+      else if (got.refused()) {
+        plan(operation, got);
+        refuse(got);
+      }
       save();
       if (!got.granted() && !isNothing) return outcomeOf(got);
       Verdict verdict = verdict();
@@ -809,8 +812,9 @@ public final class LicenseKit implements AutoCloseable {
     Map<String, Object> texts = objectOf(stored.get("responses"));
     for (String slot : List.of("entitlement", "offline", "checkout", "lease", "refusal")) loadSlot(slot, texts.get(slot));
     if (holding == null) return;
-    // A seat needs a heartbeat at once, unless it is borrowed.
-    boolean isWaiting = holding.equals("device") || seat() != null && seat().containsKey("borrowed_until");
+    // The service is asked at once if nothing stored is believed, and for a seat, unless it is borrowed.
+    boolean isBorrowed = seat() != null && seat().containsKey("borrowed_until");
+    boolean isWaiting = holding.equals("device") ? !responses.isEmpty() : isBorrowed;
     Map<String, Object> entitlement = content("entitlement");
     double next = entitlement == null ? millis(seat(), "lease_expires_at") : millis(entitlement, "next_check_at");
     // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
@@ -888,9 +892,13 @@ public final class LicenseKit implements AutoCloseable {
     see(content.get("issued_at"));
     responses.remove("refusal");
     isClockAhead = now - millis(content, "issued_at") > SKEW;
-    if (gives != null && !gives.equals(holding)) forget(gives.equals("device"));
-    if (gives != null) holding = gives;
     String slot = SLOTS.get(String.valueOf(content.get("kind")));
+    // Only an activation gets an envelope: also beside a seat the machine has one.
+    String held = "offline".equals(slot) ? "device" : gives;
+    // Why nothing was held until now.
+    if (holding == null) missed = null;
+    if (held != null && !held.equals(holding)) forget(held.equals("device"));
+    if (held != null) holding = held;
     boolean isSeat = "seat".equals(holding);
     // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
     boolean isOfSeat = "checkout".equals(slot) || "lease".equals(slot);
@@ -898,13 +906,15 @@ public final class LicenseKit implements AutoCloseable {
     if (slot == null || isOfSeat != isSeat) return;
     if (slot.equals("checkout")) responses.remove("lease");
     responses.put(slot, new Kept(got.text(), content));
+    double checkAt = millis(content, "next_check_at");
+    if (slot.equals("offline") && checkAt < due) due = checkAt;
   }
 
   /** A file was issued before: it changes neither the clock nor a newer refusal. */
   private void grantFromFile(Believed got) {
     boolean isAhead = isClockAhead;
     Kept refusal = responses.get("refusal");
-    take(got, 0, "device");
+    take(got, 0, null);
     isClockAhead = isAhead;
     if (refusal != null && millis(refusal.content(), "issued_at") > millis(got.content(), "issued_at")) {
       forget(true);
@@ -931,6 +941,7 @@ public final class LicenseKit implements AutoCloseable {
     if (given == null || !given.equals(holding)) return;
     forget(true);
     holding = null;
+    missed = null;
     due = Double.POSITIVE_INFINITY;
   }
 
@@ -1062,7 +1073,9 @@ public final class LicenseKit implements AutoCloseable {
   private void plan(String operation, Believed got) {
     // With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
     boolean isOfSeat = operation.equals("validate") && "seat".equals(holding);
-    if (!KEEPING.contains(operation) || isOfSeat && !got.refused()) return;
+    // What refuses the license may be lifted: it is asked again soon, whatever was refused.
+    boolean isEnd = got.refused() && ruleOf(got.code()).reach().equals("license");
+    if (!isEnd && (!KEEPING.contains(operation) || isOfSeat && !got.refused())) return;
     failures = got.granted() ? 0 : failures + 1;
     plannedAt = now();
     due = plannedAt + (got.granted() ? waitOf(got.content()) : retryWait(got));

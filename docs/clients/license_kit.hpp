@@ -653,7 +653,10 @@ class LicenseKit {
     Lock lock(state);
     if (got.granted()) see(got.answer->text("issued_at"));
     if (got.granted() || is_nothing) release(operation == "deactivate" ? "device" : "seat");
-    else if (got.refused()) refuse(got);
+    else if (got.refused()) {
+      plan(operation, got);
+      refuse(got);
+    }
     save();
     if (!got.granted() && !is_nothing) return outcome_of(got);
     Outcome outcome{verdict()};
@@ -845,8 +848,8 @@ class LicenseKit {
       if (response) load_slot(slot, *response);
     }
     if (held.empty()) return;
-    // A seat needs a heartbeat at once, unless it is borrowed.
-    bool is_waiting = held == "device" || (seat() && seat()->find("borrowed_until"));
+    // The service is asked at once if nothing stored is believed, and for a seat, unless it is borrowed.
+    bool is_waiting = held == "device" ? !responses.empty() : seat() && seat()->find("borrowed_until");
     const Json* entitlement = content("entitlement");
     double next = entitlement ? millis(entitlement, "next_check_at") : millis(seat(), "lease_expires_at");
     // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
@@ -914,15 +917,20 @@ class LicenseKit {
   }
 
   // Believes a grant. Without what it gives, the response only updates what is held.
-  void take(const Believed& got, double now, const std::string& gives) {
+  void take(const Believed& got, double now, std::string gives) {
     const Json& found = got.content();
     if (identity) identity = Identity{identity->license_key, found.text_of("license_id"), found.text_of("product_id")};
     see(found.text_of("issued_at"));
     responses.erase("refusal");
     is_clock_ahead = now - millis(&found, "issued_at") > skew;
+    auto slot = slots().find(found.text_of("kind").value_or(""));
+    bool is_offline = slot != slots().end() && slot->second == "offline";
+    // Only an activation gets an envelope: also beside a seat the machine has one.
+    if (is_offline) gives = "device";
+    // Why nothing was held until now.
+    if (held.empty()) missed.clear();
     if (!gives.empty() && gives != held) forget(gives == "device");
     if (!gives.empty()) held = gives;
-    auto slot = slots().find(found.text_of("kind").value_or(""));
     bool is_seat = held == "seat";
     // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
     if (slot == slots().end()) return;
@@ -931,6 +939,8 @@ class LicenseKit {
     if (is_of_seat != is_seat) return;
     if (slot->second == "checkout") responses.erase("lease");
     responses[slot->second] = {got.text, found};
+    double check_at = millis(&found, "next_check_at");
+    if (is_offline && check_at < due) due = check_at;
   }
 
   // A file was issued before: it changes neither the clock nor a newer refusal.
@@ -939,7 +949,7 @@ class LicenseKit {
     auto before = responses.find("refusal");
     std::optional<Kept> refusal;
     if (before != responses.end()) refusal = before->second;
-    take(got, 0, "device");
+    take(got, 0, "");
     is_clock_ahead = is_ahead;
     if (refusal && millis(&refusal->content, "issued_at") > millis(&got.content(), "issued_at")) {
       forget(true);
@@ -966,6 +976,7 @@ class LicenseKit {
     if (given != held) return;
     forget(true);
     held.clear();
+    missed.clear();
     due = infinity;
   }
 
@@ -1098,12 +1109,13 @@ class LicenseKit {
   // ---- When to ask next ----
 
   void plan(const std::string& operation, const Believed& got) {
-    if (operation != "activate" && operation != "validate" && operation != "floating/checkout" &&
-        operation != "floating/heartbeat") {
-      return;
-    }
+    bool is_timed = operation == "activate" || operation == "validate" || operation == "floating/checkout" ||
+                    operation == "floating/heartbeat";
     // With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
-    if (operation == "validate" && held == "seat" && !got.refused()) return;
+    bool is_of_seat = operation == "validate" && held == "seat";
+    // What refuses the license may be lifted: it is asked again soon, whatever was refused.
+    bool is_end = got.refused() && rule_of(got.code()).reach == "license";
+    if (!is_end && (!is_timed || (is_of_seat && !got.refused()))) return;
     failures = got.granted() ? 0 : failures + 1;
     planned_at = now();
     due = planned_at + (got.granted() ? wait_of(got.content()) : retry_wait(got));

@@ -513,6 +513,7 @@ class LicenseKit:
             if believed.granted or nothing:
                 self._release("device" if operation == "deactivate" else "seat")
             elif believed.refusal is not None:
+                self._plan(operation, believed)
                 self._refuse(believed)
             self._save()
             if not believed.granted and not nothing:
@@ -659,10 +660,10 @@ class LicenseKit:
             if (answer.member == "error") == (slot == "refusal"):
                 self._responses[slot] = texts[slot], answer.content
                 self._see(answer.content.get("issued_at"))
-        # A seat needs a heartbeat at once, unless it is borrowed.
+        # The service is asked at once if nothing stored is believed, and for a seat, unless it is borrowed.
         seat = self._seat() or {}
         entitlement = self._content("entitlement") or {}
-        waiting = self._holding == "device" or "borrowed_until" in seat
+        waiting = bool(self._responses) if self._holding == "device" else "borrowed_until" in seat
         # A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
         due = _millis(stored.get("due_at"))
         following = _millis(entitlement.get("next_check_at", seat.get("lease_expires_at")))
@@ -704,10 +705,16 @@ class LicenseKit:
         self._see(content.get("issued_at"))
         self._responses.pop("refusal", None)
         self._clock_ahead = now - _millis(content.get("issued_at")) > CLOCK_SKEW_SECONDS_MAX * 1000
+        slot = _SLOT_OF.get(content.get("kind"))
+        if slot == "offline":
+            # Only an activation gets an envelope: also beside a seat the machine has one.
+            holding = "device"
+        if self._holding is None:
+            # Why nothing was held until now.
+            self._missed = None
         if holding is not None and holding != self._holding:
             self._forget(keeps_token=holding == "device")
         self._holding = holding or self._holding
-        slot = _SLOT_OF.get(content.get("kind"))
         # An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
         of_seat = slot in ("checkout", "lease")
         if slot == "entitlement" and self._holding == "seat":
@@ -717,11 +724,14 @@ class LicenseKit:
         if slot == "checkout":
             self._responses.pop("lease", None)
         self._responses[slot] = believed.text, content
+        check_at = _millis(content.get("next_check_at"))
+        if slot == "offline" and check_at < self._due_at:
+            self._due_at = check_at
 
     def _grant_from_file(self, believed: _Believed) -> None:
         """A file was issued before: it changes neither the clock nor a newer refusal."""
         ahead, refusal = self._clock_ahead, self._responses.get("refusal")
-        self._take(believed, 0, "device")
+        self._take(believed, 0, None)
         self._clock_ahead = ahead
         issued_at = _millis(believed.answer.content.get("issued_at"))
         if refusal is not None and _millis(refusal[1].get("issued_at")) > issued_at:
@@ -749,7 +759,7 @@ class LicenseKit:
             self._responses.pop("checkout", None)
         if given == self._holding:
             self._forget(keeps_token=True)
-            self._holding, self._due_at = None, INF
+            self._holding, self._missed, self._due_at = None, None, INF
 
     def _begin(self, license_key: str) -> None:
         self._release(self._holding)
@@ -864,7 +874,9 @@ class LicenseKit:
     def _plan(self, operation: str, believed: _Believed) -> None:
         # With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
         of_seat = operation == "validate" and self._holding == "seat"
-        if operation not in _KEEPING or (of_seat and believed.refusal is None):
+        # What refuses the license may be lifted: it is asked again soon, whatever was refused.
+        is_end = believed.refusal is not None and _RULES.get(believed.code, _UNKNOWN)[1] == "license"
+        if not is_end and (operation not in _KEEPING or (of_seat and believed.refusal is None)):
             return
         self._failures = 0 if believed.granted else self._failures + 1
         wait = _wait_of(believed.answer.content) if believed.granted else self._retry_wait(believed)

@@ -663,6 +663,7 @@ func (k *Kit) giveBack(ctx context.Context, operation string, more map[string]an
 	if got.granted() || isNothing {
 		k.release(given)
 	} else if got.refused() {
+		k.plan(operation, got)
 		k.refuse(got)
 	}
 	k.save()
@@ -982,8 +983,11 @@ func (k *Kit) load() {
 	if k.holding == "" {
 		return
 	}
-	// A seat needs a heartbeat at once, unless it is borrowed.
-	_, isBorrowed := k.seat()["borrowed_until"]
+	// The service is asked at once if nothing stored is believed, and for a seat, unless it is borrowed.
+	_, isWaiting := k.seat()["borrowed_until"]
+	if k.holding == "device" {
+		isWaiting = len(k.responses) > 0
+	}
 	next := millis(k.seat(), "lease_expires_at")
 	if entitlement := k.content("entitlement"); entitlement != nil {
 		next = millis(entitlement, "next_check_at")
@@ -992,7 +996,7 @@ func (k *Kit) load() {
 	due := millisOf(text(found["due_at"]))
 	isPlausible := due <= k.now()+hourMillis || due <= next+skewMillis
 	k.due = 0
-	if isPlausible && (k.holding == "device" || isBorrowed) {
+	if isPlausible && isWaiting {
 		k.due = due
 	}
 }
@@ -1056,13 +1060,21 @@ func (k *Kit) take(got believed, now float64, holding string) {
 	k.see(issuedAt)
 	delete(k.responses, "refusal")
 	k.isClockAhead = now-millisOf(issuedAt) > skewMillis
+	slot := slotOfKind[got.answer.Text("kind")]
+	if slot == "offline" {
+		// Only an activation gets an envelope: also beside a seat the machine has one.
+		holding = "device"
+	}
+	if k.holding == "" {
+		// Why nothing was held until now.
+		k.missed = ""
+	}
 	if holding != "" && holding != k.holding {
 		k.forget(holding == "device")
 	}
 	if holding != "" {
 		k.holding = holding
 	}
-	slot := slotOfKind[got.answer.Text("kind")]
 	// An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
 	if slot == "entitlement" && k.holding == "seat" {
 		k.used = content
@@ -1074,13 +1086,16 @@ func (k *Kit) take(got believed, now float64, holding string) {
 		delete(k.responses, "lease")
 	}
 	k.responses[slot] = kept{got.text, content}
+	if checkAt := millis(content, "next_check_at"); slot == "offline" && checkAt < k.due {
+		k.due = checkAt
+	}
 }
 
 // grantFromFile: a file was issued before, and changes neither the clock nor a newer refusal.
 func (k *Kit) grantFromFile(got believed) {
 	isAhead := k.isClockAhead
 	refusal, isRefused := k.responses["refusal"]
-	k.take(got, 0, "device")
+	k.take(got, 0, "")
 	k.isClockAhead = isAhead
 	if isRefused && millis(refusal.content, "issued_at") > millis(got.answer.Content, "issued_at") {
 		k.forget(true)
@@ -1109,7 +1124,7 @@ func (k *Kit) release(given string) {
 	}
 	if given == k.holding {
 		k.forget(true)
-		k.holding, k.due = "", math.Inf(1)
+		k.holding, k.missed, k.due = "", "", math.Inf(1)
 	}
 }
 
@@ -1287,7 +1302,9 @@ var keeping = map[string]bool{"activate": true, "validate": true, "floating/chec
 func (k *Kit) plan(operation string, got believed) {
 	// With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
 	isOfSeat := operation == "validate" && k.holding == "seat"
-	if !keeping[operation] || isOfSeat && !got.refused() {
+	// What refuses the license may be lifted: it is asked again soon, whatever was refused.
+	isEnd := got.refused() && ruleOf(got.code()).reach == "license"
+	if !isEnd && (!keeping[operation] || isOfSeat && !got.refused()) {
 		return
 	}
 	k.plannedAt = k.now()

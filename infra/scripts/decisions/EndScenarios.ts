@@ -115,6 +115,24 @@ export const endScenarios: ReadonlyArray<Told> = [
     ]
   },
   {
+    name: "a use and a deactivation of a suspended license",
+    why: "What refuses them refuses everything: the application does not wait for the next validation to ask again.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 1, do: "consume", with: { feature_code: "export", event_id: "use-1" } },
+        ...{ given: [{ response: suspended, status: 403 }], says: "stop LICENSE_SUSPENDED", got: "refused stop" }
+      },
+      { at: R.at(1, 9_999), do: "wake", says: "stop LICENSE_SUSPENDED" },
+      { at: R.at(1, 10_000), do: "wake", given: [{ response: "regained" }], says: "run LICENSED" },
+      {
+        ...{ at: 2, do: "deactivate", says: "stop DEVICE_BLACKLISTED", got: "refused stop" },
+        given: [{ response: R.refusal("blacklisted", "DEVICE_BLACKLISTED", 2), status: 403 }]
+      },
+      { at: R.at(2, 10_000), do: "wake", given: [{ response: "regained again" }], says: "run LICENSED" }
+    ]
+  },
+  {
     name: "a borrowed seat of a suspended license",
     why: "The application stops, but the seat stays taken: its token gives it back, and a reinstatement brings it back.",
     steps: [
@@ -263,14 +281,12 @@ export const endScenarios: ReadonlyArray<Told> = [
       ...activated,
       { at: 1, do: "deactivate", given: offline, says: "run LICENSED", got: "missed run" },
       {
-        at: 24,
-        do: "deactivate",
-        given: [{ response: "deactivation" }],
-        says: "ask NOT_ACTIVATED",
-        got: "granted ask"
+        ...{ at: 24, do: "deactivate", given: [{ response: "deactivation" }] },
+        ...{ says: "ask NOT_ACTIVATED", got: "granted ask" }
       },
       { at: 24, do: "wake", says: "ask NOT_ACTIVATED" },
       { at: 24, do: "activate", given: [{ response: second }], says: "run LICENSED", got: "granted run" },
+      { at: 25, do: "validate", given: offline, says: "run LICENSED", got: "missed run" },
       {
         at: 25,
         do: "deactivate",

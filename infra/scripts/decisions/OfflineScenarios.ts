@@ -48,6 +48,36 @@ export const offlineScenarios: ReadonlyArray<Told> = [
     ]
   },
   {
+    name: "an offline envelope beside a seat",
+    why: "The machine is activated, too. Its envelope is kept, and the activation counts from then on, as after an activation. The seat stays taken until a checkin.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: 0.1, do: "issue_offline", says: "run OFFLINE", got: "granted run" },
+        given: [
+          {
+            response: R.issued(
+              "issued envelope beside a seat",
+              R.envelope("offline file beside a seat", 0.1, { nonce: Buffer.alloc(16).toString("base64") })
+            )
+          }
+        ]
+      },
+      { at: 0.5, do: "look", says: "run OFFLINE" },
+      { at: 20, do: "open", says: "run OFFLINE" },
+      {
+        ...{ at: 24, do: "checkin", says: "run OFFLINE", got: "granted run" },
+        given: [{ response: R.refusal("lease ended long ago", "LEASE_NOT_ACTIVE", 24), status: 409 }]
+      },
+      {
+        at: 24.1,
+        do: "wake",
+        given: [{ response: R.entitlement("validation after an envelope", 24.1) }],
+        says: "run LICENSED"
+      }
+    ]
+  },
+  {
     name: "a machine without a network",
     why: "A file that is brought to the machine is opened with the license key; spaces around it do not matter.",
     steps: [
@@ -70,11 +100,18 @@ export const offlineScenarios: ReadonlyArray<Told> = [
         ...{ says: "ask NOT_ACTIVATED", got: "missed ask" }
       },
       {
+        ...{ at: 1, do: "activate", with: { license_key: R.licenseKey } },
+        given: [{ response: R.refusal("no slot is free", "ACTIVATION_LIMIT_REACHED", 0), status: 403 }],
+        ...{ says: "ask ACTIVATION_LIMIT_REACHED", got: "refused ask" }
+      },
+      {
         at: 1,
         do: "open_offline",
         with: { license_key: R.licenseKey, file: R.plain("offline file with spaces", ` \r\n${R.responses[week]}\n`) },
         ...{ says: "run OFFLINE", got: "granted run" }
       },
+      { at: R.at(24, -1), do: "wake", says: "run OFFLINE" },
+      { at: 24, do: "wake", given: offline, says: "run OFFLINE" },
       { at: 100, do: "open", says: "run OFFLINE" },
       { at: 168, do: "open", says: "stop NOT_REACHED" },
       { at: 168, do: "open_offline", with: { file: week }, says: "stop NOT_REACHED", got: "missed stop" },

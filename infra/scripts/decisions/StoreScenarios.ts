@@ -124,7 +124,7 @@ const stores: ReadonlyArray<Told> = [
 const keyScenarios: ReadonlyArray<Told> = [
   {
     name: "a new signing key that is not built in",
-    why: "Unless published keys are trusted, the response is not believed; an application with the new key believes both.",
+    why: "Unless published keys are trusted, the response is not believed; an application with the new key believes both. If nothing stored is believed, the service is asked at once.",
     steps: [
       ...activated,
       {
@@ -136,7 +136,12 @@ const keyScenarios: ReadonlyArray<Told> = [
         ...{ at: 24, do: "validate", given: [{ response: "entitlement of the next key" }] },
         ...{ says: "run LICENSED", got: "granted run" }
       },
-      { at: 25, do: "open", options: { built_in: [R.keys[0]!.kid] }, says: "stop NOT_REACHED" }
+      { at: 25, do: "open", options: { built_in: [R.keys[0]!.kid] }, says: "stop NOT_REACHED" },
+      { at: 47.5, do: "open", says: "stop NOT_REACHED" },
+      {
+        ...{ at: 47.5, do: "wake", says: "run LICENSED" },
+        given: [{ response: R.entitlement("entitlement of the key before", 47.5) }]
+      }
     ]
   },
   {

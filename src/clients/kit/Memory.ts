@@ -65,8 +65,8 @@ export class Memory {
       }
     }
     const { known, seat } = memory
-    // A seat needs a heartbeat at once, unless it is borrowed.
-    const isWaiting = holding === "device" || seat?.borrowed_until !== undefined
+    // The service is asked at once if nothing stored is believed, and for a seat, unless it is borrowed.
+    const isWaiting = holding === "device" ? memory.#responses.size > 0 : seat?.borrowed_until !== undefined
     // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
     const [due, next] = [
       instantOf(stored.due_at),
@@ -101,8 +101,8 @@ export class Memory {
     }
   }
 
-  /** Believes a grant. `holding` is what it gives; if absent, the response only updates what is held. */
-  grant(text: string, content: Trusted["content"], now: number, holding?: Holding): void {
+  /** Believes a grant. `given` is what it gives; if absent, the response only updates what is held. */
+  grant(text: string, content: Trusted["content"], now: number, given?: Holding): void {
     const { identity } = this
     if (identity !== undefined) {
       const { license_id, product_id } = content
@@ -112,6 +112,10 @@ export class Memory {
     this.#responses.delete("refusal")
     this.isClockAhead = now - instantOf(content["issued_at"]) > clockSkewMillisMax
     const slot = slotOfKind.get(content["kind"])
+    // Only an activation gets an envelope: also beside a seat the machine has one.
+    const holding = slot === "offline" ? "device" : given
+    // Why nothing was held until now.
+    if (this.holding === undefined) this.missed = undefined
     if (holding !== undefined && holding !== this.holding) this.#forgetGrants(holding === "device")
     this.holding = holding ?? this.holding
     // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
@@ -120,13 +124,15 @@ export class Memory {
     if (slot === undefined || isOfSeat !== (this.holding === "seat")) return
     if (slot === "checkout") this.#responses.delete("lease")
     this.#responses.set(slot, { text, content })
+    const checkAt = instantOf(content["next_check_at"])
+    if (slot === "offline" && checkAt < this.dueAt) this.dueAt = checkAt
   }
 
   /** An offline file that a person gives was issued before: it changes neither the clock nor a newer refusal. */
   grantFromFile(text: string, content: Trusted["content"]): void {
     const { isClockAhead } = this
     const refusal = this.#responses.get("refusal")
-    this.grant(text, content, 0, "device")
+    this.grant(text, content, 0)
     this.isClockAhead = isClockAhead
     if (refusal !== undefined && instantOf(refusal.content["issued_at"]) > instantOf(content["issued_at"])) {
       this.#responses.set("refusal", refusal)
@@ -151,6 +157,7 @@ export class Memory {
     if (given !== this.holding) return
     this.#forgetGrants(true)
     this.holding = undefined
+    this.missed = undefined
     this.dueAt = Number.POSITIVE_INFINITY
   }
 

@@ -2,6 +2,7 @@
 import type { Answer, Operation } from "./Conversation.ts"
 import { type Memory, retryMillisMax } from "./Memory.ts"
 import type { Platform } from "./sending/Platform.ts"
+import { ruleOf } from "./texts/Decisions.ts"
 import { instantOf, type JsonObject } from "./texts/ResponseText.ts"
 
 /** Timers stand still while a machine sleeps, so none is longer than this: then the clock is read again. */
@@ -54,7 +55,9 @@ export class Schedule {
   settle(operation: Operation, answer: Answer): void {
     // With a seat only its lease counts: a validation does not put off the next heartbeat, unless it is refused.
     const isOfSeat = operation === "validate" && this.#memory.holding === "seat"
-    if (!keeping.has(operation) || (isOfSeat && answer.outcome !== "refused")) return
+    // What refuses the license may be lifted: it is asked again soon, whatever was refused.
+    const isEnd = answer.outcome === "refused" && ruleOf(answer.refusal.code).reach === "license"
+    if (!isEnd && (!keeping.has(operation) || (isOfSeat && answer.outcome !== "refused"))) return
     const isGranted = answer.outcome === "granted"
     this.#failures = isGranted ? 0 : this.#failures + 1
     this.#memory.plan(this.#platform.now(), isGranted ? waitOf(answer.content) : this.#retryWait(answer))

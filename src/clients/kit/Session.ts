@@ -110,6 +110,7 @@ export class Session {
     }
     if (answer.outcome === "refused") {
       if (isNothingHeld(answer.refusal.code)) return this.#released(operation, {})
+      this.schedule.settle(operation, answer)
       memory.refuse(answer.text, answer.refusal)
     }
     await this.#save()

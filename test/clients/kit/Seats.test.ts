@@ -159,6 +159,26 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
     })
   )
 
+  it.effect("leaves to an activation beside it, whose offline envelope outlasts it", () =>
+    Effect.gen(function* () {
+      const { client, kit, license, machine, pass } = yield* licensed(seats(1))
+      yield* done(kit.activate(license.license_key))
+      yield* done(kit.checkout())
+      assert.isTrue((yield* done(kit.issueOffline())).granted)
+      machine.isOnline = false
+      yield* pass(6 * days)
+      expectVerdict((yield* done(machine.open())).verdict, "run OFFLINE")
+      expectVerdict(kit.verdict, "run OFFLINE")
+      machine.isOnline = true
+      yield* done(kit.wake())
+      expectVerdict(kit.verdict, "run LICENSED")
+      assert.isTrue((yield* done(kit.checkin())).granted)
+      assert.isTrue((yield* done(kit.deactivate())).granted)
+      const { active_device_count } = yield* client.licenses.get({ params: { id: license.id } })
+      assert.strictEqual(active_device_count, 0)
+    })
+  )
+
   it.effect("is checked out again if it was ended, unless the license is refused", () =>
     Effect.gen(function* () {
       const { client, kit, license, machine } = yield* licensed(seats(1))

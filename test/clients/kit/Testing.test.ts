@@ -134,8 +134,11 @@ describe("The service in memory", () => {
 
   it.effect("takes a seat away, and lends one", () =>
     Effect.gen(function* () {
-      const { clock, kit, license } = yield* application({ max_floating_users: 1, borrow_days_max: 10 })
+      const { clock, kit, license } = yield* application({
+        ...{ max_floating_users: 1, borrow_days_max: 10, offline_grace_days: 14 }
+      })
       yield* done(kit.checkout(license.key))
+      assert.strictEqual((yield* done(kit.issueOffline())).reason, "DEVICE_NOT_ACTIVE")
       kit.start()
       yield* done(clock.pass({ hours: 5 }, kit))
       expectVerdict(kit, "run LICENSED")

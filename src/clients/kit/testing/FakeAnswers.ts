@@ -75,7 +75,9 @@ const decideDevice = (asked: Asked, license: FakeLicense, { hash }: FakeBinding)
   const { body, now, operation } = asked
   const { activated, options } = license
   const name = `device ${hash}`
-  const holds = activated.has(name) || [...license.seats.keys()].some((seat) => seat.endsWith(hash))
+  const isSeated = [...license.seats.keys()].some((seat) => seat.endsWith(hash))
+  // Only an activation gets an envelope.
+  const holds = activated.has(name) || (isSeated && operation !== "offline")
   if (operation === "activate" || (operation === "offline" && body["activate"] === true)) {
     const { max_activations: max } = options
     if (!activated.has(name) && max > 0 && activated.size >= max)
