@@ -8,7 +8,7 @@ import { Atom } from "effect/reactivity"
 import { useEffect, useRef } from "react"
 import { focusContent } from "../look/Focus.ts"
 import { inWords, isFinal, tell } from "../service/Failures.ts"
-import { useAtom, useBusy } from "../service/Hooks.ts"
+import { refresh, useAtom, useBusy } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
 import { currentSession } from "../service/Session.ts"
 
@@ -43,9 +43,12 @@ const tellUndo = (undone: Notice, exit: Exit.Exit<unknown, unknown>): void => {
     if (!isNewer) show("Undone.")
     return
   }
+  const isRefused = isFinal(Cause.squash(exit.cause))
+  // The screen shows what somebody else has done since.
+  if (isRefused) void refresh()
   const fault = inWords(tell(exit.cause).message)
   if (isNewer) put({ ...current, text: `${current.text} The change before it is not undone: ${fault}` })
-  else show(`Not undone. ${fault}`, isFinal(Cause.squash(exit.cause)) ? undefined : undone.undo)
+  else show(`Not undone. ${fault}`, isRefused ? undefined : undone.undo)
 }
 
 const isEditing = (target: EventTarget | null) =>

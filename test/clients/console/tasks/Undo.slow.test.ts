@@ -199,4 +199,29 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       }),
     minutes
   )
+
+  it.effect(
+    "an undo that does not apply any more shows what somebody else has done, also on a phone",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, licenses, name } = yield* prepare(1)
+        const params = { id: licenses[0]!.id }
+        yield* withPerson(
+          skip,
+          async (person) => {
+            await person.opens(`/licenses/${params.id}`, `${name} customer 1`)
+            await person.pick("More", "Suspend")
+            await person.click("Suspend")
+            await person.isDone()
+            await Effect.runPromise(client.licenses.revoke({ params }))
+            await person.click("Undo")
+            await notices(person).getByText("Not undone. Somebody has changed it again since").waitFor()
+            await person.page.locator(".about").getByText("Revoked").waitFor()
+            assert.isAbove((await notices(person).boundingBox())!.width, 300)
+          },
+          { width: 390 }
+        )
+      }),
+    minutes
+  )
 })
