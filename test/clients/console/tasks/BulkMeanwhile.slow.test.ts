@@ -47,7 +47,12 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses, meanwhile,", (it) =
         yield* withPerson(skip, async (person) => {
           await person.opens("", "Overview")
           await person.fill(/^Search/, id)
-          await person.page.getByRole("option", { name: /^Check: suspend/ }).click()
+          const found = person.page.getByRole("option", { name: /^Check: suspend/ })
+          await found.waitFor()
+          await person.inLooks([{ width: 390 }, { width: 820 }], async ({ width }) =>
+            assert.strictEqual(await person.overflow(), 0, String(width))
+          )
+          await found.click()
           await person.seesHeading(/^Check: suspend/)
         })
       }),
