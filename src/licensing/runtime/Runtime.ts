@@ -8,6 +8,7 @@ import { RateLimits } from "../../access/rateLimits/RateLimits.ts"
 import type { Code } from "../../contract/api/ErrorCode.ts"
 import type { Refusal } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
+import { resumeDeadline } from "../../platform/postgres/driver/Deadline.ts"
 import { payloadOf } from "../../platform/signing/SignedAnswers.ts"
 import { awaitSignature, type PendingSignature, Signer } from "../../platform/signing/Signer.ts"
 import { LicenseActors } from "../engine/LicenseActors.ts"
@@ -72,9 +73,10 @@ export class Runtime extends Context.Service<
       const listDevices = yield* makeOwnDevices
       const listOwn = methodOf(ownDevices, ({ licenseId }, command, { cursor, limit, nonce }) =>
         actors.askWith(licenseId, ownDevices.rule, command, identity, (facts) =>
-          Effect.flatMap(listDevices(licenseId, { ...(cursor && { cursor }), ...(limit && { limit }) }), (listed) =>
-            respond(signer.begin(payloadOf({ ...facts, ...listed }, nonce)))
-          )
+          Effect.andThen(
+            resumeDeadline,
+            listDevices(licenseId, { ...(cursor && { cursor }), ...(limit && { limit }) })
+          ).pipe(Effect.flatMap((listed) => respond(signer.begin(payloadOf({ ...facts, ...listed }, nonce)))))
         )
       )
       const issueOffline = methodOf(offline, (credential, command, { nonce }) => {

@@ -9,10 +9,10 @@ import * as IntakeHttp from "../../../src/access/requests/Intake.ts"
 import { Intake } from "../../../src/contract/api/Requests.ts"
 import { isDeadlinePassed, makeDeadlines } from "../../../src/edge/requests/Deadlines.ts"
 import { withoutDeadline } from "../../../src/platform/postgres/driver/Deadline.ts"
-import { DatabaseProxy } from "../../support/database/Database.ts"
+import { Database, DatabaseProxy, holdLock } from "../../support/database/Database.ts"
 import { assertAnswered, assertRefused, hold, untilReady } from "../../support/http/Http.ts"
 import { makeMetered } from "../../support/http/IssuedLicenses.ts"
-import { TestServer } from "../../support/http/TestServer.ts"
+import { startServer, TestServer } from "../../support/http/TestServer.ts"
 import { day } from "../../support/rules/Licenses.ts"
 import { poll } from "../../support/rules/Poll.ts"
 
@@ -230,4 +230,25 @@ it.effect("A jump of the time of day neither ends nor prolongs a request", () =>
     yield* TestClock.adjust("2 seconds")
     assert.isDefined(running.pollUnsafe())
   })
+)
+
+layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { excludeTestServices: true, timeout: 120_000 })(
+  "A list of a license's own devices",
+  (it) => {
+    it.effect("is given up at its deadline, also after the license's actor has decided it", () =>
+      Effect.gen(function* () {
+        const { license_key } = yield* makeMetered
+        const { send } = yield* startServer({ requestTimeoutSeconds: 1 })
+        const headers = { authorization: `License ${license_key}` }
+        const list = send({ path: "/api/v1/license/devices", headers })
+        assertAnswered(yield* untilReady(list), 200)
+        // The license is in memory. A statement waits for a lock for four seconds.
+        const { release } = yield* holdLock((sql) => sql`LOCK TABLE devices IN ACCESS EXCLUSIVE MODE`)
+        const refused = yield* list
+        yield* release
+        assertRefused(refused, 503, "NOT_READY")
+        assert.include(refused.error.message, "in time")
+      })
+    )
+  }
 )

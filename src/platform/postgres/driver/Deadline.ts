@@ -28,6 +28,14 @@ export const Deadline = Context.Reference<Deadline | undefined>("licensing/platf
   defaultValue: () => undefined
 })
 
+/** Lets the deadline apply again, after a license's actor has decided a request that changes nothing. */
+export const resumeDeadline: Effect.Effect<void> = Effect.withFiber((fiber) =>
+  Effect.sync(() => {
+    const deadline = fiber.getRef(Deadline)
+    if (deadline !== undefined) deadline.committing = false
+  })
+)
+
 /** Runs a step of a request that has its own time limit. During this step the request is not abandoned. */
 export const withoutDeadline = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
