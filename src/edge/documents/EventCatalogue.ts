@@ -90,5 +90,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "bulk_job.failed": "A change of many licenses was given up. What it had changed stays.",
   "portal.signed_in":
     "Somebody signed in at the customer's page, with a license key (an event of that license) or with a link.",
+  "portal.key_requested":
+    "A customer asked for a new key at the customer's page. It was mailed; license.key_rotated follows.",
   "signing_key.rotated": "Responses are signed with a new key."
 }

@@ -86,6 +86,7 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "bulk_job.canceled": succeeded("bulk_job.cancel"),
   "bulk_job.failed": { action: "bulk_job.fail" },
   "portal.signed_in": succeeded("portal.sign_in"),
+  "portal.key_requested": succeeded("portal.request_key", 204),
   "signing_key.rotated": { action: "signing_key.rotate" }
 }
 

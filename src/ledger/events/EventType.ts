@@ -67,6 +67,7 @@ export const eventTypes = [
   "bulk_job.canceled",
   "bulk_job.failed",
   "portal.signed_in",
+  "portal.key_requested",
   "signing_key.rotated"
 ] as const
 

@@ -14,6 +14,8 @@ export type RotateKeyCommand = Pick<LicenseRecord, "key_hash" | "license_key_pre
 interface RotateAndSendCommand extends RotateKeyCommand {
   /** Whether the caller mails the key. */
   readonly send_key?: boolean | undefined
+  /** How the customer signed in who asked for the key at the customer's page. */
+  readonly signedInBy?: "key" | "link" | undefined
 }
 
 export interface RotatedKey extends LicenseSnapshot {
@@ -24,7 +26,7 @@ export interface RotatedKey extends LicenseSnapshot {
 export const rotateKey: Rule<RotateAndSendCommand, RotatedKey, "LICENSE_STATE_CONFLICT" | "VALIDATION_ERROR"> = {
   name: "rotate key",
   needs: ({ send_key }) => (send_key === true ? { owner: true } : {}),
-  decide: (view, { key_hash, license_key_prefix, license_key_last4, send_key }, now) => {
+  decide: (view, { key_hash, license_key_prefix, license_key_last4, send_key, signedInBy }, now) => {
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
     const { license } = view
@@ -33,7 +35,10 @@ export const rotateKey: Rule<RotateAndSendCommand, RotatedKey, "LICENSE_STATE_CO
     if (send_key === true && recipient === undefined)
       return reject("VALIDATION_ERROR", noRecipient, { detail: "send_key" })
     const key = { key_hash, license_key_prefix, license_key_last4 }
-    return accept({ license: { ...key, updated_at: now }, events: [keyRotatedEvent(license, key)] }, (after) => ({
+    const requested =
+      signedInBy === undefined ? [] : [licenseEvent("portal.key_requested", license.id, { by: signedInBy })]
+    const events = [...requested, keyRotatedEvent(license, key)]
+    return accept({ license: { ...key, updated_at: now }, events }, (after) => ({
       ...snapshot(after),
       ...(recipient && { recipient })
     }))

@@ -62,10 +62,14 @@ export class Licenses extends Context.Service<
       id: string,
       input: PolicyChangeCommand
     ): Changed<"LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
-    /** Replaces the license's key at once. Only the response contains the new key, and with `send_key` a mail. */
+    /**
+     * Replaces the license's key at once. Only the response contains the new key, and with `send_key` a mail. `signedInBy` is for a
+     * request at the customer's page.
+     */
     rotateKey(
       id: string,
-      input: typeof LicenseKeyRotation.Type
+      input: typeof LicenseKeyRotation.Type,
+      signedInBy?: "key" | "link"
     ): Changed<"VALIDATION_ERROR", typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
     assign(
@@ -123,7 +127,8 @@ export class Licenses extends Context.Service<
 
       const rotate: Licenses["Service"]["rotateKey"] = Effect.fn("Licenses.rotateKey")(function* (
         id,
-        { send_key = false }
+        { send_key = false },
+        signedInBy
       ) {
         if (send_key) yield* mail.admit("send_key")
         const { license_key, stored, presentWithKey } = yield* newKey
@@ -133,7 +138,7 @@ export class Licenses extends Context.Service<
               ? []
               : [{ kind: "rotated_key", to: recipient, license_id: id, values: { license_key } }]
           )
-        const command = { ...stored, send_key }
+        const command = { ...stored, send_key, signedInBy }
         return yield* actors.askWith(
           id,
           rotateKey,

@@ -59,7 +59,8 @@ const make = Effect.gen(function* () {
     yield* limits.portalKey(licenseId)
     const address = owner.kind === "license" ? yield* mailAddressOf(licenseId) : undefined
     if (address !== undefined) yield* limits.trialMail(address)
-    yield* asLicense(licenseId)(management.rotateKey(licenseId, { send_key: true }))
+    const signedInBy = owner.kind === "license" ? "key" : "link"
+    yield* asLicense(licenseId)(management.rotateKey(licenseId, { send_key: true }, signedInBy))
   })
 
   /** The envelope is encrypted with the license key, which nothing stores: the page sends it. */

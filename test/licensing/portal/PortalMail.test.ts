@@ -75,10 +75,17 @@ layer(TestServer.layerWith(byMail))("A new key by mail", (it) => {
       const again = yield* byKey.ask(`/licenses/${license.id}/key`, {})
       assert.deepStrictEqual([again.status, again.json.error.code], [429, "RATE_LIMITED"])
       assert.isAbove(Number(again.headers["retry-after"]), 0)
-      const { items } = yield* client.events.list({ query: { event_type: "license.key_rotated", limit: 1 } })
-      const [event] = items
-      assert.deepStrictEqual([event?.actor_type, event?.actor_id], ["license", license.id])
-      assert.notInclude(JSON.stringify(event), next)
+      const { items } = yield* client.events.list({ query: { resource_id: license.id, limit: 3 } })
+      assert.deepStrictEqual(
+        items.map(({ event_type, actor_type, actor_id }) => [event_type, actor_type, actor_id]),
+        [
+          ["portal.signed_in", "license", license.id],
+          ["license.key_rotated", "license", license.id],
+          ["portal.key_requested", "license", license.id]
+        ]
+      )
+      assert.strictEqual(items[2]?.metadata["by"], "key")
+      assert.notInclude(JSON.stringify(items), next)
 
       // A session of the address goes on.
       yield* byLink.ask("/links", { address: "dan@customer.example" })

@@ -68,17 +68,20 @@ export const lifetimes = Effect.fnUntraced(function* ({ exporting, product }: Kn
 
 /** A perpetual license, whose maintenance was sold for a month. */
 const maintained = Effect.fnUntraced(function* (product: string) {
-  const { record, send } = yield* Recorder
+  const { record, requestKeyAtPage, send, signInAtPage } = yield* Recorder
   const desktop = yield* send("createPolicy", {
     params: { id: product },
     body: { name: "Desktop", code: "desktop", license_type: "perpetual", maintenance_days: 1, reminder_days: [7] }
   })
-  const { license } = yield* send<WithKey>("createLicense", { body: { product_id: product, policy_id: desktop.id } })
+  const { license, license_key } = yield* send<WithKey>("createLicense", {
+    body: { product_id: product, policy_id: desktop.id, customer_email: "grace@example.com" }
+  })
   yield* record("renewLicenseMaintenance", {
     params: { id: license.id },
     headers: { "idempotency-key": "maintenance-2030-02" },
     body: { extend_by_days: 29 }
   })
+  yield* requestKeyAtPage(yield* signInAtPage(license_key), license.id)
 })
 
 /** Deliveries to a receiver that is gone, and a new signing key. */

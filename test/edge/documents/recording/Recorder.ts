@@ -9,6 +9,7 @@ import { WebCrypto } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import type { Examples } from "../../../../src/edge/documents/Examples.ts"
 import { type Operation, operations } from "../../../contract/cases/Surface.ts"
+import { byMail } from "../../../licensing/portal/Visitor.ts"
 import { Database } from "../../../support/database/Database.ts"
 import type { Answer } from "../../../support/http/Http.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
@@ -48,8 +49,10 @@ export class Recorder extends Context.Service<
     readonly runBulkJobs: Effect.Effect<void>
     /** Writes the node's sign of life. */
     readonly signOfLife: Effect.Effect<void>
-    /** Signs in at the customer's page. */
-    signInAtPage(license_key: string): Effect.Effect<void>
+    /** Signs in at the customer's page. Returns the cookie. */
+    signInAtPage(license_key: string): Effect.Effect<string>
+    /** Asks for a new key at the customer's page. */
+    requestKeyAtPage(cookie: string, licenseId: string): Effect.Effect<void>
     /** What the command `keys rotate` does. */
     readonly rotateSigningKey: Effect.Effect<void>
     /** What was recorded. */
@@ -67,7 +70,7 @@ export class Recorder extends Context.Service<
       // Only wrong credentials are limited, for the example of RATE_LIMITED.
       return recorderOf(run).pipe(
         Layer.provide([Deliveries.layer, TimeWork.layer]),
-        Layer.provide(TestServer.layerWithClock({ rateFailures: 1, baseUrl, portal: true }, { clock, advance })),
+        Layer.provide(TestServer.layerWithClock({ ...byMail, rateFailures: 1, baseUrl }, { clock, advance })),
         Layer.provide(clock),
         Layer.provide(Database.layerUrl),
         Layer.provide(
@@ -167,6 +170,19 @@ const recorderOf = (run: Run) =>
         return { answer, operation, data: (answer.json as { readonly data?: never } | undefined)?.data as never }
       })
 
+      const atPage = Effect.fnUntraced(function* (path: string, body: object, headers: Record<string, string> = {}) {
+        const answer = yield* server.send({
+          method: "POST",
+          path: `/portal/api${path}`,
+          body,
+          anonymous: true,
+          headers: { "sec-fetch-site": "same-origin", ...headers }
+        })
+        assert.isBelow(answer.status, 300, `${path} is answered with ${answer.text}`)
+        yield* deliver
+        return answer
+      })
+
       return Recorder.of({
         send: (operationId, exchange) => Effect.map(send(operationId, exchange), ({ data }) => data),
         record: (operationId, exchange = {}) =>
@@ -201,16 +217,13 @@ const recorderOf = (run: Run) =>
           return signOfLife
         }),
         signInAtPage: Effect.fnUntraced(function* (license_key) {
-          run.begin("sign-in at the page", minuteMillis)
-          const answer = yield* server.send({
-            method: "POST",
-            path: "/portal/api/sign-in/key",
-            body: { license_key },
-            anonymous: true,
-            headers: { "sec-fetch-site": "same-origin" }
-          })
-          assert.strictEqual(answer.status, 200, answer.text)
-          yield* deliver
+          run.begin(`sign-in with ${license_key}`, minuteMillis)
+          const { headers } = yield* atPage("/sign-in/key", { license_key })
+          return String(headers["set-cookie"]).split(";")[0]!
+        }),
+        requestKeyAtPage: Effect.fnUntraced(function* (cookie, licenseId) {
+          run.begin("key at the page", minuteMillis)
+          yield* atPage(`/licenses/${licenseId}/key`, {}, { cookie })
         }),
         rotateSigningKey: Effect.suspend(() => {
           run.begin("keys rotate", minuteMillis)
