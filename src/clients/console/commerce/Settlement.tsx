@@ -1,7 +1,6 @@
 /** The usage of a period under a subscription or an order, for the bill: by feature, and by license. */
 
 import { Link, useNavigate } from "@tanstack/react-router"
-import { AsyncResult } from "effect/reactivity"
 import type { Success } from "../../client/Client.ts"
 import type { NameOf } from "../parts/FeatureNames.ts"
 import { afterInputDay, countOf, inputDayOf, startOfInputDay } from "../parts/Format.ts"
@@ -10,7 +9,7 @@ import { FeatureName, useFeatureNames } from "../parts/Names.tsx"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import type { Origin } from "../refunds/LinkedLicenses.ts"
 import { DayFilter } from "../reports/UsageFilters.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { lastOf, useAsk } from "../service/Hooks.ts"
 import type { PeriodSearch } from "./PurchaseSearch.ts"
 
 type Report = Success<"getSubscriptionSettlement">
@@ -28,7 +27,7 @@ export const Settlement = ({ of, search: { from, to } }: Props) => {
       ...(to === undefined ? {} : { to: afterInputDay(to) })
     }
   })
-  const period = AsyncResult.isSuccess(report) ? report.value.period : undefined
+  const period = lastOf(report)?.period
   const days: PeriodSearch = { ...daysOf(period), ...(from && { from }), ...(to && { to }) }
   return (
     <Section id="settlement" title="Settlement">
@@ -113,7 +112,7 @@ interface LinesProps {
 
 const Lines = ({ lines, nameOf, of }: LinesProps) => {
   const licenses = useAsk("listLicenses", { query: { ...of, limit: 200, expand: ["customer"] } })
-  const items = AsyncResult.isSuccess(licenses) ? licenses.value.items : []
+  const items = lastOf(licenses)?.items ?? []
   const names = new Map(items.map((license) => [license.id, licenseName(license)]))
   return (
     <>

@@ -175,6 +175,34 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     minutes
   )
 
+  it.effect(
+    "a settlement keeps its days and names where it cannot be read again",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { consume, customer, subscription } = yield* makeMetered
+        yield* consume("renders", 41, "event-1")
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/subscriptions/${subscription.id}`, `Subscription ${subscription.external_id}`)
+          const settlement = person.page.getByRole("region", { name: "Settlement" })
+          const named = settlement.getByRole("link", { name: customer.name })
+          await named.waitFor()
+          const days = () =>
+            Promise.all(["From", "To the end of"].map((day) => settlement.getByLabel(day).inputValue()))
+          const before = await days()
+          await person.page.route(/settlement\?|\/licenses\?.*limit=200/, (route) => route.abort())
+          await person.click("Edit")
+          await person.fill("System", "paddle")
+          await person.click("Save")
+          await person.isDone()
+          await settlement.getByText("The service cannot be reached").waitFor()
+          assert.deepStrictEqual(await days(), before)
+          assert.strictEqual(await named.count(), 1)
+          person.problems.length = 0
+        })
+      }),
+    minutes
+  )
+
   test("a subscription is recorded, and canceled with its license", async (person, {
     client,
     customer,
