@@ -20,7 +20,7 @@ const ratioTargets: Record<Operation, number> = {
 }
 
 /** The maximum megabytes of the service after requests to 10,000 licenses. */
-const peakMegabytesMax = 400
+const peakMegabytesMax = 380
 
 export interface Row {
   readonly operation: Operation
