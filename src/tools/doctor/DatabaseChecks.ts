@@ -1,11 +1,10 @@
 /** Checks whether the service can use the PostgreSQL server, and whether acknowledged changes are durable. */
 import { Clock, Effect } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
+import { encodingNeeded, versionMin } from "../../platform/postgres/driver/Postgres.ts"
 import { type Finding, findingsOf } from "./Check.ts"
 import type { Database } from "./Database.ts"
 
-export const versionMin = 15
-export const encodingNeeded = "UTF8"
 /** Connections of one node (docs/OPERATIONS.md, "Stored data"). */
 const connectionsOf = (cluster: boolean) => (cluster ? 28 : 25)
 const walMegabytesMin = 512

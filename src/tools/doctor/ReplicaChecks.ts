@@ -2,10 +2,10 @@
 import { Effect, Result } from "effect"
 import { SqlError } from "effect/sql"
 import { Settings } from "../../platform/config/Config.ts"
+import { encodingNeeded, versionMin } from "../../platform/postgres/driver/Postgres.ts"
 import { remedyOf } from "../../platform/postgres/driver/Remedies.ts"
 import { findingsOf, messageOf } from "./Check.ts"
 import { type Database, nameOf, openDatabase } from "./Database.ts"
-import { encodingNeeded, versionMin } from "./DatabaseChecks.ts"
 
 const setting = "LICENSING_REPORTS_DATABASE_URL"
 const otherDatabase = `Point ${setting} at a replica of the database.`

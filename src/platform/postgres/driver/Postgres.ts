@@ -194,8 +194,8 @@ const parseAddress = Effect.fnUntraced(function* (url: Redacted.Redacted<string>
   return { address, tls: { ssl: { ca } } }
 })
 
-const versionMin = 15
-const encodingNeeded = "UTF8"
+export const versionMin = 15
+export const encodingNeeded = "UTF8"
 
 // A service often starts together with its database, so a refused or lost connection is retried. Returns the
 // server's version, 0 if a start continues without one.
