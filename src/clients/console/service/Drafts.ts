@@ -1,6 +1,6 @@
 /**
- * What stood in open forms when a session ended without its reader's doing: whoever signs in again as the same person finds it there.
- * It is in memory only, because a form may have secrets, and nobody else gets it.
+ * The input of open forms when a session ended by itself. The same person finds it again after the next sign-in.
+ * It is only in memory, because a form may have secrets, and no other person gets it.
  */
 import { useEffect, useRef, useState } from "react"
 import { personIn } from "./Hooks.ts"
@@ -12,7 +12,7 @@ const drafts = new Map<string, unknown>()
 const reopened = new Set<string>()
 let owner: string | undefined
 
-/** Drops what is kept: the reader has gone on without it. */
+/** Drops what is kept: it is no longer needed. */
 export const forgetDrafts = (): void => {
   drafts.clear()
   reopened.clear()
@@ -57,7 +57,7 @@ export const useDraft = <A>(name: string | undefined, read: () => A | undefined)
     const { signal } = session
     const end = () => {
       const value = latest.current()
-      // Whoever signs out is done.
+      // After a sign-out the input is no longer needed.
       if (value !== undefined && !isSignedOut()) keep(session, key, value)
     }
     signal.addEventListener("abort", end)

@@ -129,7 +129,7 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
         const session = yield* Effect.flip(openSession(Redacted.make(url)))
         if (!SqlError.isSqlError(session)) return assert.fail(String(session))
         assert.include(remedyOf(session), remedy)
-        // No other setting helps a replica, and nobody creates its databases.
+        // A replica has its own setting, and the databases of its primary.
         assert.notMatch(remedyOf(session, "LICENSING_REPORTS_DATABASE_URL")!, /LICENSING_DATABASE_URL|CREATE/)
       }).pipe(Effect.scoped)
     )
