@@ -567,8 +567,9 @@ namespace Licensing
             if (held == null || !IsDue()) return Task.FromResult<Outcome>(null);
             if (held == "device") return UseAsync("validate", Nothing);
             var token = LeaseToken();
-            return token.Count == 0 ? EnterAsync("floating/checkout", "seat", null, Nothing)
-                                    : UseAsync("floating/heartbeat", token);
+            // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
+            return token.Count == 0 || IsRefused() ? EnterAsync("floating/checkout", "seat", null, Nothing)
+                                                   : UseAsync("floating/heartbeat", token);
         });
 
         private async Task KeepAsync(CancellationToken ends)
@@ -654,6 +655,7 @@ namespace Licensing
                     return Settle(operation, got, gives);
                 }
                 if (holding == null) missed = got.Why;
+                SaveSeen(got);
                 return OutcomeOf(got);
             }
         }
@@ -739,7 +741,7 @@ namespace Licensing
             var got = await AskAsync(question, own).ConfigureAwait(false);
             lock (state)
             {
-                if (got.Granted) See(Member(got.Content, "issued_at"));
+                SaveSeen(got);
                 return OutcomeOf(got, Decision.Warn);
             }
         }
@@ -968,6 +970,11 @@ namespace Licensing
             holding == "seat" ? Content("lease") ?? Content("checkout") : null;
 
         /// <summary>The member of a request, if there is one.</summary>
+        private bool IsRefused()
+        {
+            lock (state) return responses.ContainsKey("refusal");
+        }
+
         private Dictionary<string, object> LeaseToken()
         {
             lock (state)
@@ -1067,9 +1074,8 @@ namespace Licensing
             var isOfHolding = holding == (reach == "activation" ? "device" : "seat");
             if (reach == "request" || reach != "license" && !isOfHolding) return;
             var isBorrowed = Millis(Content("checkout"), "borrowed_until") > Millis(got.Content, "issued_at");
-            // A borrowed seat stays taken.
-            var stays = reach == "activation" || got.Code == "LICENSE_SUSPENDED" || got.Code == "LICENSE_EXPIRED";
-            Forget(isBorrowed && stays);
+            // Only a revocation ends a borrowed seat: after any other refusal it can still be given back.
+            Forget(isBorrowed && got.Code != "LICENSE_REVOKED");
             responses["refusal"] = new Kept { Text = got.Text, Content = got.Content };
         }
 
@@ -1103,6 +1109,14 @@ namespace Licensing
         {
             var instant = MillisOf(issuedAt);
             if (instant > highest) highest = instant;
+        }
+
+        /// <summary>Of an answer that changes nothing else: the clock must not fall behind it.</summary>
+        private void SaveSeen(Believed got)
+        {
+            if (got.Answer == null) return;
+            See(Member(got.Content, "issued_at"));
+            Save();
         }
 
         private void Save()
@@ -1377,10 +1391,15 @@ namespace Licensing
 
         // ---- Texts ----
 
+        /// <summary>What comes along with a text from the clipboard: the same in every kit.</summary>
+        private static readonly char[] WhiteSpace = (
+            "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a" +
+            "\u2028\u2029\u202f\u205f\u3000\ufeff").ToCharArray();
+
         /// <summary>A license key as a person types it, in the form as issued.</summary>
         public static string LicenseKeyOf(string typed)
         {
-            var text = typed.Trim();
+            var text = typed.Trim(WhiteSpace);
             var symbols = Regex.Replace(text, "[- ]", "").ToUpperInvariant();
             if (text.Length > 64 || !Regex.IsMatch(symbols, @"\A[L1I]K[0-9A-TV-Z]{30}\z")) return text;
             var body = symbols.Substring(2).Replace('O', '0').Replace('I', '1').Replace('L', '1');

@@ -501,7 +501,8 @@ public final class LicenseKit implements AutoCloseable {
       if (holding() == null || !isDue()) return null;
       Object token = leaseToken();
       if (holding().equals("device")) return use("validate", Map.of());
-      if (token == null) return enter("floating/checkout", "seat", null, Map.of());
+      // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
+      if (token == null || isRefused()) return enter("floating/checkout", "seat", null, Map.of());
       return use("floating/heartbeat", Map.of("lease_token", token));
     });
   }
@@ -574,6 +575,7 @@ public final class LicenseKit implements AutoCloseable {
         return settle(operation, got, gives);
       }
       if (holding == null) missed = got.why();
+      saveSeen(got);
       return outcomeOf(got);
     }
   }
@@ -649,7 +651,7 @@ public final class LicenseKit implements AutoCloseable {
     if (own == null) return outcomeOf(NOT_ACTIVATED);
     Believed got = ask(question, own);
     synchronized (state) {
-      if (got.granted()) see(got.answer().text("issued_at"));
+      saveSeen(got);
       return outcomeOf(got, Decision.WARN);
     }
   }
@@ -855,6 +857,12 @@ public final class LicenseKit implements AutoCloseable {
     }
   }
 
+  private boolean isRefused() {
+    synchronized (state) {
+      return responses.containsKey("refusal");
+    }
+  }
+
   /** Also if the clock was set back: it was ahead when the request was planned. */
   private boolean isDue() {
     synchronized (state) {
@@ -929,9 +937,8 @@ public final class LicenseKit implements AutoCloseable {
     boolean isOfHolding = reach.equals("activation") ? "device".equals(holding) : "seat".equals(holding);
     if (reach.equals("request") || !reach.equals("license") && !isOfHolding) return;
     boolean isBorrowed = millis(content("checkout"), "borrowed_until") > millis(got.content(), "issued_at");
-    // A borrowed seat stays taken.
-    boolean stays = reach.equals("activation") || Set.of("LICENSE_SUSPENDED", "LICENSE_EXPIRED").contains(got.code());
-    forget(isBorrowed && stays);
+    // Only a revocation ends a borrowed seat: after any other refusal it can still be given back.
+    forget(isBorrowed && !got.code().equals("LICENSE_REVOKED"));
     responses.put("refusal", new Kept(got.text(), got.content()));
   }
 
@@ -960,6 +967,13 @@ public final class LicenseKit implements AutoCloseable {
   private void see(Object issuedAt) {
     double instant = millisOf(issuedAt);
     if (instant > highest) highest = instant;
+  }
+
+  /** Of an answer that changes nothing else: the clock must not fall behind it. */
+  private void saveSeen(Believed got) {
+    if (got.answer() == null) return;
+    see(got.answer().text("issued_at"));
+    save();
   }
 
   private void save() {
@@ -1225,9 +1239,13 @@ public final class LicenseKit implements AutoCloseable {
 
   // ---- Texts ----
 
+  /** What comes along with a text from the clipboard: the same in every kit. */
+  private static final String WHITE_SPACE =
+      "[\\t\\n\\x0b\\f\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]+";
+
   /** A license key as a person types it, in the form as issued. */
   public static String licenseKeyOf(String typed) {
-    String text = typed.strip();
+    String text = typed.replaceAll("^" + WHITE_SPACE + "|" + WHITE_SPACE + "$", "");
     String symbols = text.replaceAll("[- ]", "").toUpperCase(Locale.ROOT);
     if (text.length() > 64 || !symbols.matches("[L1I]K[0-9A-TV-Z]{30}")) return text;
     String body = symbols.substring(2).replace('O', '0').replace('I', '1').replace('L', '1');

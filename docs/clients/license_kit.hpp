@@ -219,11 +219,29 @@ struct Options {
   };
 };
 
+// What comes along with a text from the clipboard, in UTF-8: the same in every kit.
+inline constexpr std::string_view white_space[] = {
+    "\t", "\n", "\v", "\f", "\r", " ", "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82",
+    "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89",
+    "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80", "\xef\xbb\xbf"};
+
+inline std::string without_outer_space(std::string_view text) {
+  for (bool is_trimmed = true; is_trimmed;) {
+    is_trimmed = false;
+    for (std::string_view space : white_space) {
+      bool is_first = text.substr(0, space.size()) == space;
+      bool is_last = !is_first && text.size() >= space.size() && text.substr(text.size() - space.size()) == space;
+      if (is_first) text.remove_prefix(space.size());
+      if (is_last) text.remove_suffix(space.size());
+      is_trimmed = is_trimmed || is_first || is_last;
+    }
+  }
+  return std::string(text);
+}
+
 // A license key as a person types it, in the form as issued.
 inline std::string license_key_of(const std::string& typed) {
-  constexpr const char* spaces = " \t\r\n";
-  std::size_t start = typed.find_first_not_of(spaces), end = typed.find_last_not_of(spaces);
-  std::string text = start == typed.npos ? "" : typed.substr(start, end - start + 1), symbols;
+  std::string text = without_outer_space(typed), symbols;
   for (char symbol : text) {
     if (symbol != '-' && symbol != ' ') symbols += char(std::toupper(static_cast<unsigned char>(symbol)));
   }
@@ -444,13 +462,16 @@ class LicenseKit {
   void wake() {
     alone([&] {
       std::string own = holding(), token = lease_token();
+      bool is_refused = false;
       {
         Lock lock(state);
+        is_refused = content("refusal") != nullptr;
         // A clock that was set back was ahead when the request was planned.
         if (own.empty() || (planned_at <= now() && now() < due)) return Outcome{};
       }
       if (own == "device") return use("validate", "");
-      if (token.empty()) return enter("floating/checkout", "seat", std::nullopt, "");
+      // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
+      if (token.empty() || is_refused) return enter("floating/checkout", "seat", std::nullopt, "");
       return use("floating/heartbeat", member("lease_token", token));
     });
   }
@@ -578,6 +599,7 @@ class LicenseKit {
       return settle(operation, got, gives);
     }
     if (held.empty()) missed = got.why();
+    save_seen(got);
     return outcome_of(got);
   }
 
@@ -596,7 +618,7 @@ class LicenseKit {
       if (!own) return not_activated();
       Believed got = ask(question, &*own);
       Lock lock(state);
-      if (got.granted()) see(got.answer->text("issued_at"));
+      save_seen(got);
       return outcome_of(got, Decision::warn);
     });
   }
@@ -964,9 +986,8 @@ class LicenseKit {
     bool is_of_holding = (reach == "activation" && held == "device") || (reach == "seat" && held == "seat");
     if (reach != "license" && !is_of_holding) return;
     bool is_borrowed = millis(content("checkout"), "borrowed_until") > millis(&got.content(), "issued_at");
-    // A borrowed seat stays taken.
-    bool stays = reach == "activation" || got.code() == "LICENSE_SUSPENDED" || got.code() == "LICENSE_EXPIRED";
-    forget(is_borrowed && stays);
+    // Only a revocation ends a borrowed seat: after any other refusal it can still be given back.
+    forget(is_borrowed && got.code() != "LICENSE_REVOKED");
     responses["refusal"] = {got.text, got.content()};
   }
 
@@ -996,6 +1017,13 @@ class LicenseKit {
   void see(const std::optional<std::string>& issued_at) {
     double seen = millis_of(issued_at);
     if (seen > highest) highest = seen;
+  }
+
+  // Of an answer that changes nothing else: the clock must not fall behind it.
+  void save_seen(const Believed& got) {
+    if (!got.answer) return;
+    see(got.answer->text("issued_at"));
+    save();
   }
 
   void save() {

@@ -195,9 +195,14 @@ class Platform:
     random: Callable[[int], bytes] = secrets.token_bytes
 
 
+_WHITE_SPACE = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+_WHITE_SPACE += "\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""What comes along with a text from the clipboard: the same in every kit."""
+
+
 def license_key_of(typed: str) -> str:
     """A license key as a person types it, in the form as issued."""
-    text = typed.strip()
+    text = typed.strip(_WHITE_SPACE)
     symbols = re.sub("[- ]", "", text).upper()
     if len(text) > 64 or not re.fullmatch("[L1I]K[0-9A-TV-Z]{30}", symbols):
         return text
@@ -435,7 +440,8 @@ class LicenseKit:
         token = self._lease_token()
         if self._holding == "device":
             self._use("validate", {})
-        elif token is None:
+        elif token is None or "refusal" in self._responses:
+            # A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
             self._enter("floating/checkout", "seat", None, {})
         else:
             self._use("floating/heartbeat", {"lease_token": token})
@@ -458,6 +464,7 @@ class LicenseKit:
                 return self._settle(operation, believed, holding)
             if self._holding is None:
                 self._missed = believed.why
+            self._save_seen(believed)
             return self._outcome(believed)
 
     def _begin_trial(self, policy_code: str) -> Outcome:
@@ -528,8 +535,7 @@ class LicenseKit:
             return self._outcome(_Believed(reason="NOT_ACTIVATED"))
         believed = self._send(question, identity)
         with self._state:
-            if believed.granted:
-                self._see(believed.answer.content.get("issued_at"))
+            self._save_seen(believed)
             return self._outcome(believed, "warn")
 
     def _ask(self, operation: str, more: dict, identity: tuple) -> _Believed:
@@ -748,9 +754,8 @@ class LicenseKit:
             return
         checkout = self._content("checkout") or {}
         borrowed = _millis(checkout.get("borrowed_until")) > _millis(refusal.get("issued_at"))
-        # A borrowed seat stays taken.
-        stays = reach == "activation" or believed.code in ("LICENSE_SUSPENDED", "LICENSE_EXPIRED")
-        self._forget(keeps_token=borrowed and stays)
+        # Only a revocation ends a borrowed seat: after any other refusal it can still be given back.
+        self._forget(keeps_token=borrowed and believed.code != "LICENSE_REVOKED")
         self._responses["refusal"] = believed.text, refusal
 
     def _release(self, given: str | None) -> None:
@@ -776,6 +781,12 @@ class LicenseKit:
     def _see(self, issued_at: object) -> None:
         if _millis(issued_at) > self._highest:
             self._highest = _millis(issued_at)
+
+    def _save_seen(self, believed: _Believed) -> None:
+        """Of an answer that changes nothing else: the clock must not fall behind it."""
+        if believed.answer is not None:
+            self._see(believed.answer.content.get("issued_at"))
+            self._save()
 
     def _save(self) -> None:
         key, license_id, product_id = self._identity or (None, None, None)

@@ -481,13 +481,15 @@ func (k *Kit) Wake(ctx context.Context) {
 		now := k.now()
 		// A clock that was set back was ahead when the request was planned.
 		isDue, holding := k.holding != "" && (now >= k.due || now < k.plannedAt), k.holding
+		_, isRefused := k.responses["refusal"]
 		k.state.Unlock()
 		switch token := k.leaseToken(); {
 		case !isDue:
 			return Outcome{}
 		case holding == "device":
 			return k.use(ctx, "validate", nil)
-		case token == nil:
+		// A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
+		case token == nil || isRefused:
 			return k.enter(ctx, "floating/checkout", "seat", "", nil)
 		default:
 			return k.use(ctx, "floating/heartbeat", map[string]any{"lease_token": token})
@@ -564,6 +566,9 @@ func (k *Kit) enterWith(operation, holding, licenseKey string, got believed) Out
 	} else if k.holding == "" {
 		k.missed = got.why()
 	}
+	if !got.granted() {
+		k.saveSeen(got)
+	}
 	k.state.Unlock()
 	if !got.granted() {
 		return k.outcomeOf(got)
@@ -581,9 +586,7 @@ func (k *Kit) askAside(ctx context.Context, licenseKey string, asked question) O
 		got := k.send(ctx, asked, *who)
 		k.state.Lock()
 		defer k.state.Unlock()
-		if got.granted() {
-			k.see(got.answer.Text("issued_at"))
-		}
+		k.saveSeen(got)
 		return k.outcomeWith(got, Warn)
 	})
 }
@@ -1110,9 +1113,8 @@ func (k *Kit) refuse(got believed) {
 	isOfHolding := map[string]bool{"license": true, "activation": k.holding == "device", "seat": k.holding == "seat"}
 	if isOfHolding[reach] {
 		isBorrowed := millis(k.content("checkout"), "borrowed_until") > millis(got.answer.Content, "issued_at")
-		// A borrowed seat stays taken.
-		stays := reach == "activation" || got.code() == "LICENSE_SUSPENDED" || got.code() == "LICENSE_EXPIRED"
-		k.forget(isBorrowed && stays)
+		// Only a revocation ends a borrowed seat: after any other refusal it can still be given back.
+		k.forget(isBorrowed && got.code() != "LICENSE_REVOKED")
 		k.responses["refusal"] = kept{got.text, got.answer.Content}
 	}
 }
@@ -1147,6 +1149,14 @@ func (k *Kit) forget(keepsToken bool) {
 func (k *Kit) see(issuedAt string) {
 	if instant := millisOf(issuedAt); instant > k.highest {
 		k.highest = instant
+	}
+}
+
+// saveSeen is for an answer that changes nothing else: the clock must not fall behind it.
+func (k *Kit) saveSeen(got believed) {
+	if got.answer != nil {
+		k.see(got.answer.Text("issued_at"))
+		k.save()
 	}
 }
 
@@ -1390,9 +1400,13 @@ func (k *Kit) outcomeWith(got believed, decision Decision) Outcome {
 
 var issuedForm = regexp.MustCompile(`^[L1I]K[0-9A-TV-Z]{30}$`)
 
+// whiteSpace comes along with a text from the clipboard: the same in every kit.
+const whiteSpace = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a" +
+	"\u2028\u2029\u202f\u205f\u3000\ufeff"
+
 // LicenseKeyOf is a license key as a person types it, in the form as issued.
 func LicenseKeyOf(typed string) string {
-	trimmed := strings.TrimSpace(typed)
+	trimmed := strings.Trim(typed, whiteSpace)
 	symbols := strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(trimmed))
 	if len(trimmed) > 64 || !issuedForm.MatchString(symbols) {
 		return trimmed

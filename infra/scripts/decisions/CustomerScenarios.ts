@@ -104,6 +104,18 @@ const others: ReadonlyArray<Told> = [
     ]
   },
   {
+    name: "a clock that is set back behind a list of devices",
+    why: "Its instant is stored as that of any other response, so a restart does not forget it.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 5, do: "list_devices", given: [{ response: R.devices("devices later", 5) }] },
+        ...{ says: "run LICENSED", got: "granted run" }
+      },
+      { at: 4, do: "open", says: "ask CLOCK_WRONG" }
+    ]
+  },
+  {
     name: "responses about other devices that are not believed",
     why: "A deactivation must name the device that was asked for, and the path has one segment for it.",
     steps: [

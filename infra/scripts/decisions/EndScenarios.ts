@@ -150,7 +150,7 @@ export const endScenarios: ReadonlyArray<Told> = [
         ...{ at: R.at(1, 10_000), do: "wake", says: "run LICENSED" },
         given: [
           {
-            response: R.seat("heartbeat after a reinstatement", "floating_lease", 1, {
+            response: R.seat("checkout after a reinstatement", "floating_checkout", 1, {
               ...{ lease_expires_at: R.at(48), borrowed_until: R.at(48) }
             })
           }

@@ -30,6 +30,8 @@ const borrowed: ReadonlyArray<Said> = [
   }
 ]
 
+const checkedIn = R.seat("checkin of a borrowed seat", "floating_lease", 6, { lease_expires_at: R.at(6) })
+
 export const seatScenarios: ReadonlyArray<Told> = [
   {
     name: "a seat and its heartbeats",
@@ -204,9 +206,52 @@ export const seatScenarios: ReadonlyArray<Told> = [
       },
       {
         ...{ at: 6, do: "checkin", says: "ask NOT_ACTIVATED", got: "granted ask" },
-        given: [{ response: R.seat("checkin of a borrowed seat", "floating_lease", 6, { lease_expires_at: R.at(6) }) }]
+        given: [{ response: checkedIn }]
       },
       { at: 6, do: "checkin", says: "ask NOT_ACTIVATED", got: "granted ask" }
+    ]
+  },
+  ...(
+    [
+      ["VERSION_NOT_ENTITLED", "ask"],
+      ["VERSION_UNKNOWN", "ask"],
+      ["VM_NOT_ALLOWED", "stop"],
+      ["CONTAINER_NOT_ALLOWED", "stop"],
+      ["DEVICE_BLACKLISTED", "stop"],
+      ["FLOATING_NOT_ENABLED", "ask"]
+    ] as const
+  ).map(
+    ([code, decision]): Told => ({
+      name: `a borrowed seat and ${code}`,
+      why: "The refusal ends the use, and not the lease: its token is kept for a checkin. No heartbeat lifts the refusal.",
+      steps: [
+        ...borrowed,
+        {
+          ...{ at: 3, do: "checkout", says: `${decision} ${code}`, got: `refused ${decision}` },
+          given: [{ response: R.refusal(`borrowed: ${code}`, code, 3), status: 403 }]
+        },
+        {
+          ...{ at: 4, do: "wake", says: `${decision} ${code}` },
+          given: [{ response: R.refusal(`borrowed, again: ${code}`, code, 4), status: 403 }]
+        },
+        { at: 5, do: "open", says: `${decision} ${code}` },
+        {
+          ...{ at: 6, do: "checkin", says: `${decision} ${code}`, got: `granted ${decision}` },
+          given: [{ response: checkedIn }]
+        }
+      ]
+    })
+  ),
+  {
+    name: "a borrowed seat of a revoked license",
+    why: "The revocation has ended it: nothing is left to give back.",
+    steps: [
+      ...borrowed,
+      {
+        ...{ at: 3, do: "validate", says: "stop LICENSE_REVOKED", got: "refused stop" },
+        given: [{ response: R.refusal("revoked while borrowed", "LICENSE_REVOKED", 3), status: 403 }]
+      },
+      { at: 6, do: "checkin", says: "stop LICENSE_REVOKED", got: "granted stop" }
     ]
   },
   {

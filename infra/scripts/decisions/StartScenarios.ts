@@ -32,6 +32,10 @@ export const activated: ReadonlyArray<Said> = [
 ]
 export const offline = [{ fails: "refused" }] as const
 
+/** All that ECMAScript trims. */
+const whiteSpace =
+  "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+
 const beginnings: ReadonlyArray<Told> = [
   {
     name: "the first start",
@@ -45,6 +49,19 @@ const beginnings: ReadonlyArray<Told> = [
       },
       { at: 23.99, do: "wake", says: "run LICENSED" },
       { at: 24, do: "wake", given: [{ response: second }], says: "run LICENSED" }
+    ]
+  },
+  {
+    name: "a license key from the clipboard",
+    why: "White space around it, as no-break spaces and byte order marks, is no part of any key, also not of a vendor's own.",
+    steps: [
+      open,
+      ...[R.licenseKey, "vendor-key-1"].map(
+        (key): Said => ({
+          ...{ at: 0, do: "activate", with: { license_key: `${whiteSpace}${key}${whiteSpace}` } },
+          ...{ given: [{ response: first }], says: "run LICENSED", got: "granted run" }
+        })
+      )
     ]
   },
   {

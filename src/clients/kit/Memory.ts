@@ -24,9 +24,6 @@ const slotOfKind: ReadonlyMap<unknown, Slot> = new Map([
 
 const kindOfSlot = new Map([...slotOfKind].map(([kind, slot]) => [slot, String(kind)]))
 
-/** The refusals of a license that end no borrowed seat: the service takes it back, and serves it again when the license is served. */
-const keepsBorrowed: ReadonlySet<string> = new Set(["LICENSE_SUSPENDED", "LICENSE_EXPIRED"])
-
 /** The longest wait for a retry. */
 export const retryMillisMax = 3_600_000
 
@@ -147,7 +144,8 @@ export class Memory {
     const isOfHolding = { activation: this.holding === "device", seat: this.holding === "seat" }
     if (reach === "request" || (reach !== "license" && !isOfHolding[reach])) return
     const isBorrowed = instantOf(this.known.checkout?.borrowed_until) > instantOf(refusal.issued_at)
-    this.#forgetGrants(isBorrowed && (reach === "activation" || keepsBorrowed.has(refusal.code)))
+    // Only a revocation ends a borrowed seat: after any other refusal it can still be given back.
+    this.#forgetGrants(isBorrowed && refusal.code !== "LICENSE_REVOKED")
     this.#responses.set("refusal", { text, content: { ...refusal } })
   }
 

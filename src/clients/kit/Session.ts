@@ -126,16 +126,17 @@ export class Session {
     const identity = this.#identityOf(licenseKey)
     if (identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
     const answer = await ask(identity, memory.highestIssuedAt)
-    if (answer.outcome === "granted") memory.see(answer.content["issued_at"])
+    await this.#see(answer)
     return outcomeOf(answer, this.verdict, "warn")
   }
 
   /** What is due: a heartbeat, or a validation. */
   async #keep(): Promise<void> {
-    const { holding, leaseToken } = this.memory
+    const { holding, known, leaseToken } = this.memory
     if (holding === undefined || !this.memory.isDue(this.#platform.now())) return
     if (holding === "device") await this.use("validate", {})
-    else if (leaseToken === undefined) await this.enter("checkout", "seat")
+    // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
+    else if (leaseToken === undefined || known.refusal !== undefined) await this.enter("checkout", "seat")
     else await this.use("heartbeat", { lease_token: leaseToken })
   }
 
@@ -158,6 +159,7 @@ export class Session {
       return this.#settle(operation, answer, holding)
     }
     if (memory.holding === undefined) memory.missed = reasonOf(answer)
+    await this.#see(answer)
     this.#tell()
     return this.#outcomeOf(answer)
   }
@@ -167,6 +169,13 @@ export class Session {
     return identity === undefined
       ? Promise.resolve(missed("NOT_ACTIVATED"))
       : this.#conversation.ask(operation, more, identity, highestIssuedAt)
+  }
+
+  /** Stores the instant of an answer that changes nothing else: the clock must not fall behind it. */
+  async #see(answer: Answer): Promise<void> {
+    if (answer.outcome === "missed") return
+    this.memory.see(answer.outcome === "granted" ? answer.content["issued_at"] : answer.refusal.issued_at)
+    await this.#save()
   }
 
   /** Takes an answer in. */
