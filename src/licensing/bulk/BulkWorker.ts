@@ -14,7 +14,7 @@ import type { Origin } from "../rules/LicenseCommand.ts"
 import { actions } from "./Actions.ts"
 import { endedEvent } from "./BulkJobs.ts"
 import { type LicenseDecision, makeManyDecisions, type SharedCommand } from "./Decisions.ts"
-import { claimJob, endJob, type JobRow, nextIds, progressOf, stepSize } from "./JobRows.ts"
+import { claimJob, discountAttempt, endJob, type JobRow, nextIds, progressOf, stepSize } from "./JobRows.ts"
 
 /** The pause after a part of a dry run, as a multiple of its duration. No request waits for its commits. */
 const dryRunPauseFactor = 0.1
@@ -85,6 +85,11 @@ export class BulkWorker extends Context.Service<
         }
       })
 
+      const attempt = (job: JobRow) =>
+        Effect.tapError(work(job), (error) =>
+          isLockTimeout(error) || isLogBusy(error) ? discountAttempt(sql, job) : Effect.void
+        )
+
       const claim = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         return yield* claimJob(sql, now, now + leaseMillis)
@@ -95,7 +100,7 @@ export class BulkWorker extends Context.Service<
           if (job.attempts > attemptsMax) {
             yield* Effect.logError("A bulk job failed after its last attempt.", { job: job.id })
             yield* end(job, { status: "failed", failure: "The job failed: report its id to the operator." })
-          } else yield* Effect.catchIf(work(job), isConcurrentChange, () => Effect.void)
+          } else yield* Effect.catchIf(attempt(job), isConcurrentChange, () => Effect.void)
         }
         const before = instant((yield* Clock.currentTimeMillis) - retentionDays * dayMillis)
         yield* sql`DELETE FROM bulk_jobs WHERE ended_at < ${before}`

@@ -167,6 +167,10 @@ export const progressOf = (
   ]
 }
 
+/** An attempt that only waited for the locks of other transactions says nothing about the job, so it does not count. */
+export const discountAttempt = (sql: SqlClient.SqlClient, { id, position }: JobRow) =>
+  sql`UPDATE bulk_jobs SET attempts = attempts - 1 WHERE id = ${id} AND position = ${position} AND attempts > 0`
+
 /** Ends a job that is open, and returns it; undefined if another node has ended it. */
 export const endJob = (
   sql: SqlClient.SqlClient,
