@@ -164,9 +164,12 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
         sql,
         entries.filter((entry) => !inserted.has(keyOf(entry)))
       )
+      const fresh = new Set(inserted)
       for (const unit of group) {
-        if (inserted.has(keyOf(unit.root))) kept.add(unit)
-        else if (existing.has(keyOf(unit.root))) present++
+        const key = keyOf(unit.root)
+        // Of a record that the batch has twice, the first one was inserted.
+        if (fresh.delete(key)) kept.add(unit)
+        else if (inserted.has(key) || existing.has(key)) present++
         else faults.push(clash(unit.root))
       }
       const insertParts = (entries: ReadonlyArray<Entry>) =>

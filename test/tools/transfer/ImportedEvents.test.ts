@@ -53,4 +53,14 @@ layer(layerImporting)("The events of an import", (it) => {
       )
     })
   )
+
+  it.effect("are recorded once of a record that a batch has twice, as from a file with a repeated line", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { write } = yield* Importing
+      const { present, written } = yield* write([unitOf(product("prod_2")), unitOf(product("prod_2"))])
+      const events = yield* sql`SELECT FROM event_log WHERE resource_id = 'prod_2'`
+      assert.deepStrictEqual([written.get("product"), present, events.length], [1, 1, 1])
+    })
+  )
 })
