@@ -56,13 +56,16 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
   it.effect("take a Cryptlex account with its keys, terms, seats and devices, once", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const expected = { product: 1, policy: 3, customer: 1, license: 3, device: 2 }
-      const unmapped = yield* importTwice("cryptlex", expected, 8)
+      const expected = { product: 1, policy: 3, customer: 1, license: 5, device: 2 }
+      const unmapped = yield* importTwice("cryptlex", expected, 10)
       assert.includeMembers(unmapped, [
         "1 products' totalLicenses is not imported",
-        "3 licenses' serverSyncInterval is not imported",
+        "6 licenses' serverSyncInterval is not imported",
         "1 licenses' subscriptionStartTrigger is not imported",
-        "1 machines' osVersion is not imported"
+        "1 licenses' allowVmActivation is not imported",
+        "2 machines' osVersion is not imported",
+        "1 licenses were skipped: another page has them, too",
+        "1 machines were skipped: another machine of their license has their fingerprint"
       ])
       assert.isTrue(unmapped.some((message) => /^1 machines were skipped: fingerprint/.test(message)))
       const key = (n: number) => `0A2035-E8A2A3-4D31B7-8FF9C6-81A6CA-539E5${n}`
@@ -78,25 +81,39 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
       assert.deepStrictEqual([revoked!.active_device_count, devices[0]?.status], [0, "deactivated"])
       const { items } = yield* client.licenses.list({ query: { status: "suspended" } })
       assert.deepInclude(items[0], { max_floating_users: 25 })
+      const maintained = yield* licenseOf(key(4), "m")
+      assert.deepInclude(maintained, { maintenance_expires_at: Date.UTC(2031, 0, 1) })
+      assert.strictEqual(maintained.limits.max_activations, 0, "unlimited")
+      assert.strictEqual((yield* licenseOf(key(5), "m")).max_floating_users, 2 ** 31 - 1, "unlimited")
+      const events = yield* client.events.list({ query: { event_type: "license.created", resource_id: license.id } })
+      assert.strictEqual(events.items.length, 1, "of a license that two pages have")
     })
   )
 
   it.effect("take a LicenseSpring account with its keys, terms, custom fields and devices, once", () =>
     Effect.gen(function* () {
-      const expected = { product: 1, policy: 3, customer: 1, license: 4, device: 1 }
+      const { client } = yield* TestServer
+      const expected = { product: 1, policy: 3, customer: 1, license: 4, device: 3 }
       const unmapped = yield* importTwice("licensespring", expected, 9)
       assert.includeMembers(unmapped, [
         "1 licenses' max_consumptions is not imported",
         "1 the end of maintenance is not imported of licenses that expire",
         "4 licenses' status is not imported",
-        "1 machines' sdk_ver is not imported"
+        "4 machines' sdk_build_version is not imported",
+        "1 machines were skipped: another machine of their license has their fingerprint"
       ])
       const key = (n: number) => `GPBQ-DZCP-E9SK-CQL${n}`
       const license = yield* licenseOf(key(1), "hw-1", "validate")
       assert.deepInclude(license, {
         ...{ expires_at: Date.UTC(2099, 11, 31), max_activations: 3, customer_name: "Grace Hopper" },
-        ...{ metadata: { order: "A-17", team: "blue" } }
+        ...{ metadata: { order: "A-17", team: "blue", custom_field_51: "23" }, active_device_count: 1 }
       })
+      const { items: devices } = yield* client.devices.list({ params: { id: license.id }, query: {} })
+      assert.deepStrictEqual(Object.fromEntries(devices.map(({ fingerprint = "", status }) => [fingerprint, status])), {
+        ...{ "hw-1": "active", "hw-2": "deactivated", "hw-3": "blacklisted" }
+      })
+      assert.include(devices[0], { os: "Windows 11", ip_address: "203.0.113.7", hostname: "grace-pc" })
+      assertRefused(yield* call(key(1), "hw-3"), 403, "DEVICE_BLACKLISTED")
       assertRefused(yield* call(key(2), "m"), 403, "LICENSE_SUSPENDED")
       const { expires_at, max_floating_users } = yield* licenseOf(key(3), "m")
       assert.deepStrictEqual([expires_at === undefined, max_floating_users], [false, 4])

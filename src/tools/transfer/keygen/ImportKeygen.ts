@@ -170,6 +170,10 @@ const importLicenses = Effect.fnUntraced(function* (
           context.notes.add("licenses were skipped: another license has their key", `${unit.root.source}, ${other}`)
           continue
         }
+        if (keys.has(keyHash)) {
+          context.notes.add("licenses were skipped: another page has them, too", unit.root.source!)
+          continue
+        }
         keys.set(keyHash, id)
         yield* accept(unit)
       }

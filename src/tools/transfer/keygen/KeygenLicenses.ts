@@ -52,8 +52,9 @@ export const keygenLicense = (
   const limit = numberOf(attributes["maxMachines"])
   const seats = numberOf(attributes["maxFloatingUsers"])
   const status = statusOf(source)
-  const devices = (machines.get(id) ?? []).flatMap(
-    (machine) => deviceOf(machine, policy, status === "revoked", notes, now) ?? []
+  const devices = distinct(
+    (machines.get(id) ?? []).flatMap((machine) => deviceOf(machine, policy, status === "revoked", notes, now) ?? []),
+    note
   )
   const unit = licenseUnit(
     0,
@@ -131,6 +132,20 @@ const metadataOf = ({ attributes }: Resource, note: (message: string) => void): 
   return {}
 }
 
+/** Of the devices with one fingerprint: a blacklisted one, else an active one, else the first. */
+const distinct = (devices: ReadonlyArray<Entry>, note: (message: string) => void): ReadonlyArray<Entry> => {
+  const byFingerprint = new Map<unknown, Entry>()
+  for (const device of devices) {
+    const other = byFingerprint.get(device.row["binding_key"])
+    if (other !== undefined) note("machines were skipped: another machine of their license has their fingerprint")
+    if (other === undefined || precedence(device) > precedence(other))
+      byFingerprint.set(device.row["binding_key"], device)
+  }
+  return [...byFingerprint.values()]
+}
+
+const precedence = ({ row: { status } }: Entry): number => ["active", "blacklisted"].indexOf(status as string)
+
 /** A revoked license has no active device. */
 const deviceOf = (
   source: Resource,
@@ -151,7 +166,8 @@ const deviceOf = (
   if (Result.isFailure(machine)) return void notes.add(`machines were skipped: ${machine.failure}`, `machine ${id}`)
   if (numberOf(attributes["cores"]) !== undefined) notes.add("machines' cores are not imported", `machine ${id}`)
   const isAlive = textOf(attributes["heartbeatStatus"]) !== "DEAD"
-  const status = isAlive ? (isRevoked ? "deactivated" : "active") : "expired"
+  // Keygen has no such member; other services do.
+  const status = textOf(attributes["deviceStatus"]) ?? (isAlive ? (isRevoked ? "deactivated" : "active") : "expired")
   const created = instantOf(attributes["created"]) ?? now
   return entryOf("device", source, {
     id: idOf("dev", id),

@@ -48,12 +48,16 @@ const License = Schema.Struct({
   revoked: given(Schema.Boolean),
   suspended: given(Schema.Boolean),
   type: given(Schema.String),
-  allowedActivations: given(Limit),
+  /** 0 and -1 are unlimited. */
+  allowedActivations: given(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))),
   allowedFloatingClients: given(Limit),
+  allowVmActivation: given(Schema.Boolean),
+  allowContainerActivation: given(Schema.Boolean),
   /** Seconds, before subscriptions had intervals. */
   validity: given(Limit),
   subscriptionInterval: given(Schema.String),
   expiresAt: given(Instant),
+  maintenanceExpiresAt: given(Instant),
   metadata: Metadata,
   createdAt: given(Instant)
 })
@@ -72,11 +76,18 @@ const Activation = Schema.Struct({
 
 const daySeconds = 86_400
 
+/** No number of seats is unlimited here. */
+const seatsMax = 2_147_483_647
+
+/** What a license forbids, and only policies can forbid here. */
+const prohibitions = ["allowVmActivation", "allowContainerActivation"] as const
+
 const licenseOf = (license: typeof License.Type) => {
   const { allowedActivations: slots, type, user, userId, validity } = license
   const customer = user ? customerOf("cryptlex", userId ?? user.id ?? undefined, user) : undefined
   const isHosted = type === "hosted-floating"
-  const seats = isHosted ? slots : type === "on-premise-floating" ? license.allowedFloatingClients : undefined
+  const hosted = slots != null && slots <= 0 ? seatsMax : slots
+  const seats = isHosted ? hosted : type === "on-premise-floating" ? license.allowedFloatingClients : undefined
   return [
     ...(customer === undefined ? [] : [customer]),
     ...licenseResources({
@@ -86,10 +97,12 @@ const licenseOf = (license: typeof License.Type) => {
       suspended: license.suspended === true,
       created: instantText(license.createdAt),
       expiry: instantText(license.expiresAt),
+      maintenanceExpiry: instantText(license.maintenanceExpiresAt),
       termDays: daysOf(license.subscriptionInterval) ?? (validity ? Math.ceil(validity / daySeconds) : undefined),
-      maxMachines: isHosted ? 0 : (slots ?? 1),
+      maxMachines: isHosted ? 0 : Math.max(0, slots ?? 1),
       maxFloatingUsers: seats ?? undefined,
-      metadata: metadataOf(license.metadata)
+      metadata: metadataOf(license.metadata),
+      unread: prohibitions.filter((name) => license[name] === false)
     })
   ]
 }

@@ -42,18 +42,24 @@ const License = Schema.Struct({
   floating_users: given(Limit),
   order_store_id: given(Schema.String),
   note: given(Schema.String),
-  custom_fields: given(Schema.Array(Schema.Struct({ name: Schema.String, value: given(Schema.String) }))),
+  custom_fields: given(
+    Schema.Array(
+      Schema.Struct({ name: given(Schema.String), product_custom_field: given(Id), value: given(Schema.String) })
+    )
+  ),
   created_at: given(Instant)
 })
 
 const Device = Schema.Struct({
   id: Id,
-  license: Id,
+  license: Schema.Struct({ id: Id }),
   hardware_id: given(Schema.String),
   hostname: given(Schema.String),
-  os_ver: given(Schema.String),
+  os: given(Schema.String),
   external_ip: given(Schema.String),
-  active: given(Schema.Boolean),
+  device_active: given(Schema.Boolean),
+  blacklisted: given(Schema.Boolean),
+  time_activated: given(Instant),
   last_check: given(Instant),
   created_at: given(Instant)
 })
@@ -63,6 +69,10 @@ const customerResource = ({ company_name, email, first_name, id, last_name }: ty
     ...{ email, firstName: first_name, lastName: last_name },
     metadata: company_name ? { company: company_name } : {}
   })
+
+/** A value of a license names the field of its product by id. */
+const fieldName = ({ name, product_custom_field: id }: { name?: string | null; product_custom_field?: unknown }) =>
+  name ?? `custom_field_${id}`
 
 const licenseOf = (license: typeof License.Type) => {
   const { custom_fields: fields, license_type: type, note, order_store_id: order, product } = license
@@ -82,13 +92,16 @@ const licenseOf = (license: typeof License.Type) => {
       maxMachines: license.allow_unlimited_activations === true ? 0 : (license.max_activations ?? 1),
       maxFloatingUsers: isFloating ? (license.floating_users ?? undefined) : undefined,
       metadata: {
-        ...Object.fromEntries((fields ?? []).map(({ name, value }) => [name, value ?? ""])),
+        ...Object.fromEntries((fields ?? []).map((field) => [fieldName(field), field.value ?? ""])),
         ...(order ? { order } : undefined),
         ...(note ? { note } : undefined)
       }
     })
   ]
 }
+
+const statusOf = ({ blacklisted, device_active }: typeof Device.Type) =>
+  blacklisted === true ? "blacklisted" : device_active === false ? "deactivated" : undefined
 
 export const licenseSpringPage = readPages(
   {
@@ -99,11 +112,12 @@ export const licenseSpringPage = readPages(
         "machines",
         idOf(device.id),
         {
-          ...{ fingerprint: device.hardware_id, hostname: device.hostname, platform: device.os_ver },
-          ...{ ip: device.external_ip, heartbeatStatus: device.active === false ? "DEAD" : "ALIVE" },
-          ...{ created: instantText(device.created_at), lastHeartbeat: instantText(device.last_check) }
+          ...{ fingerprint: device.hardware_id, hostname: device.hostname, platform: device.os },
+          ...{ ip: device.external_ip, deviceStatus: statusOf(device) },
+          ...{ created: instantText(device.time_activated ?? device.created_at) },
+          lastHeartbeat: instantText(device.last_check)
         },
-        { license: idOf(device.license) }
+        { license: idOf(device.license.id) }
       )
     ])
   },

@@ -42,7 +42,9 @@ export const reader = <A>(
     Result.map(decode(record), (value) => {
       const unread = Object.keys(record).filter((name) => !(name in schema.fields) && hasValue(record[name]))
       const resources = use(value)
-      return resources.map((resource, index) => (index === resources.length - 1 ? { ...resource, unread } : resource))
+      return resources.map((resource, index) =>
+        index === resources.length - 1 ? { ...resource, unread: [...unread, ...(resource.unread ?? [])] } : resource
+      )
     })
 }
 
@@ -106,6 +108,8 @@ interface ForeignLicense {
   readonly maxMachines: number
   readonly maxFloatingUsers?: number | undefined
   readonly metadata: object
+  /** Members that are not imported because of their value. */
+  readonly unread?: ReadonlyArray<string>
 }
 
 const daySeconds = 86_400
@@ -114,7 +118,14 @@ const daySeconds = 86_400
  * A license, and its policy: the other services keep terms and limits in each license, so the policies are as few as the terms,
  * and licenses have their own limits.
  */
-export const licenseResources = ({ customerId, id, productId, termDays, ...attributes }: ForeignLicense) => {
+export const licenseResources = ({
+  customerId,
+  id,
+  productId,
+  termDays,
+  unread = [],
+  ...attributes
+}: ForeignLicense) => {
   const isTimed = attributes.expiry !== undefined
   const term = isTimed ? "Time limited" : termDays === undefined ? "Perpetual" : `${termDays} days from activation`
   const policyId = `${productId}/${term}`
@@ -124,7 +135,7 @@ export const licenseResources = ({ customerId, id, productId, termDays, ...attri
       : { duration: termDays * daySeconds, expirationBasis: "FROM_FIRST_ACTIVATION" }
   return [
     resourceOf("policies", policyId, { name: term, floating: true, ...duration }, { product: productId }),
-    resourceOf("licenses", id, { ...attributes, floating: true }, { policy: policyId, user: customerId })
+    { ...resourceOf("licenses", id, { ...attributes, floating: true }, { policy: policyId, user: customerId }), unread }
   ]
 }
 
