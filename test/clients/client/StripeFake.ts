@@ -62,6 +62,8 @@ export interface Payment {
   readonly lines?: ReadonlyArray<Line>
   refunded: number
   dispute: string | undefined
+  /** Of a dispute before that one. */
+  readonly earlierDispute?: string
 }
 
 const amount = 900
@@ -120,6 +122,10 @@ const disputeObject = ({ dispute, id }: Payment) => ({
   reason: "fraudulent",
   status: dispute
 })
+
+/** The newest is the first. */
+const disputesOf = (payment: Payment | undefined) =>
+  [payment?.dispute, payment?.earlierDispute].filter((dispute) => dispute !== undefined)
 
 const invoiceObject = ({ id, periods = [], subscription }: Payment) => ({
   id: id.replace("pi_", "in_"),
@@ -219,7 +225,7 @@ export class StripeFake {
       case "payment_intents":
         return payment && { ...paymentObject(payment), latest_charge: chargeObject(payment) }
       case "disputes":
-        return list(payment?.dispute === undefined ? [] : [disputeObject(payment)])
+        return list(disputesOf(payment).map((dispute) => disputeObject({ ...payment!, dispute })))
       case "invoice_payments":
         return list(
           payment?.subscription === undefined ? [] : [{ object: "invoice_payment", invoice: invoiceObject(payment) }]

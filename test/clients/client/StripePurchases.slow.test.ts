@@ -63,4 +63,44 @@ layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer), Layer.provide(layer
       assert.strictEqual((yield* stateOf("Mistyped")).licenses[0]?.status, "suspended")
     })
   )
+
+  const bought = Effect.fnUntraced(function* (name: string) {
+    const { prices, stripe } = yield* Sales
+    const lines = [{ price: prices.once, quantity: 1 }]
+    const payment = { id: `pi_${name}`, customer: stripe.customer(name), lines, refunded: 0, dispute: undefined }
+    yield* deliver(stripe.bought(payment))
+    assert.strictEqual((yield* stateOf(name)).licenses[0]?.status, "active")
+    return payment
+  })
+
+  it.effect("ends what was refunded, also if its price has no policy any more", () =>
+    Effect.gen(function* () {
+      const { prices, stripe } = yield* Sales
+      const lines = [{ price: { ...prices.once, metadata: {} }, quantity: 1 }]
+      const payment = { ...(yield* bought("Retired")), lines }
+      stripe.payments.set(payment.id, payment)
+      const standing = Effect.map(stateOf("Retired"), ({ licenses, orders }) => [
+        licenses[0]?.status,
+        orders[0]?.status
+      ])
+      yield* deliver(stripe.refund(payment, 900))
+      assert.deepStrictEqual(yield* standing, ["suspended", "refunded"])
+      yield* deliver(stripe.refund(payment, 300))
+      assert.deepStrictEqual(yield* standing, ["active", "paid"])
+      // What was never sold here is not recorded.
+      yield* deliver(stripe.bought({ ...payment, id: "pi_other", customer: stripe.customer("Other") }))
+      assert.deepStrictEqual((yield* stateOf("Other")).customers, [])
+    })
+  )
+
+  it.effect("counts the strictest of several disputes of a payment", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* Sales
+      const payment = { ...(yield* bought("Twice")), earlierDispute: "lost" }
+      stripe.payments.set(payment.id, payment)
+      yield* deliver(stripe.dispute(payment, "won"))
+      const { licenses, orders } = yield* stateOf("Twice")
+      assert.deepStrictEqual([licenses[0]?.status, orders[0]?.metadata["dispute"]], ["revoked", "lost"])
+    })
+  )
 })
