@@ -87,7 +87,7 @@ export class BulkWorker extends Context.Service<
 
       const attempt = (job: JobRow) =>
         Effect.tapError(work(job), (error) =>
-          isLockTimeout(error) || isLogBusy(error) ? discountAttempt(sql, job) : Effect.void
+          Effect.when(discountAttempt(sql, job), Effect.succeed(isLockTimeout(error) || isLogBusy(error)))
         )
 
       const claim = Effect.gen(function* () {
