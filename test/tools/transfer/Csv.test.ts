@@ -282,6 +282,10 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
       assert.match(dry.faults[0]?.message ?? "", /^license_key: A spreadsheet .*as text/)
       assert.match(dry.faults[2]?.message ?? "", /not UTF-8/)
       assert.deepInclude(yield* runFile(bytes), { code: 1, faults: dry.faults })
+      // A customer of refused lines only would not be created.
+      const refused = ["COUNTED-KEY-4,csv-counts,pro,nobody,", "COUNTED-KEY-5,csv-counts,pro,somebody,2099-12-31"]
+      const owned = yield* run(["license_key,product,policy,customer,expires_at", ...refused], "--dry-run")
+      assert.deepStrictEqual([owned.imported?.["customer"], owned.faults.map(({ line }) => line)], [1, [2]])
     }).pipe(Effect.scoped)
   )
 })

@@ -189,7 +189,8 @@ const makeUnits = Effect.gen(function* () {
         })
       return false
     })
-    const { customers, units } = yield* customersOf(fresh, now)
+    const { customers, units: created } = yield* customersOf(fresh, now)
+    const units: Array<Unit> = []
     for (const { customer, line, policy: _, product: __, status = "active", ...row } of fresh) {
       const target = policies.get(policyName({ policy: _, product: __ }))!
       const id = yield* ids.make("license")
@@ -202,7 +203,11 @@ const makeUnits = Effect.gen(function* () {
       if (typeof unit === "string") faults.push({ line, message: unit })
       else units.push(unit)
     }
-    return { units, faults }
+    const owners = new Set(units.map(({ root }) => root.row["customer_id"]))
+    const isOwner = ({ root }: Unit) => owners.has(root.row["id"])
+    // A later line creates a customer whose lines so far were refused.
+    for (const unit of created) if (!isOwner(unit)) added.delete(unit.root.row["code"] as string)
+    return { units: [...created.filter(isOwner), ...units], faults }
   }, Effect.orDie)
   return Object.assign(unitsOf, { present: () => present })
 })
