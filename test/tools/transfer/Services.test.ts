@@ -95,6 +95,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
       const { client } = yield* TestServer
       const expected = { product: 1, policy: 3, customer: 1, license: 4, device: 3 }
       const unmapped = yield* importTwice("licensespring", expected, 9)
+      assert.isFalse(unmapped.some((message) => message.includes("metadata")))
       assert.includeMembers(unmapped, [
         "1 licenses' max_consumptions is not imported",
         "1 the end of maintenance is not imported of licenses that expire",
@@ -106,8 +107,11 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
       const license = yield* licenseOf(key(1), "hw-1", "validate")
       assert.deepInclude(license, {
         ...{ expires_at: Date.UTC(2099, 11, 31), max_activations: 3, customer_name: "Grace Hopper" },
-        ...{ metadata: { order: "A-17", team: "blue", custom_field_51: "23" }, active_device_count: 1 }
+        ...{ metadata: { seats: { eu: 2 }, order: "A-17", team: "blue", custom_field_51: "23" } },
+        active_device_count: 1
       })
+      const customer = yield* client.customers.get({ params: { id: license.customer_id! } })
+      assert.deepStrictEqual(customer.metadata, { tier: "gold", company: "Navy" })
       const { items: devices } = yield* client.devices.list({ params: { id: license.id }, query: {} })
       assert.deepStrictEqual(Object.fromEntries(devices.map(({ fingerprint = "", status }) => [fingerprint, status])), {
         ...{ "hw-1": "active", "hw-2": "deactivated", "hw-3": "blacklisted" }

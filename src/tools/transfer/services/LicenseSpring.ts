@@ -16,12 +16,15 @@ import {
 
 const idOf = (id: string | number) => `licensespring-${id}`
 
+const Metadata = Schema.Record(Schema.String, Schema.Unknown)
+
 const Customer = Schema.Struct({
   id: given(Id),
   email: given(Schema.String),
   first_name: given(Schema.String),
   last_name: given(Schema.String),
-  company_name: given(Schema.String)
+  company_name: given(Schema.String),
+  metadata: given(Metadata)
 })
 
 const License = Schema.Struct({
@@ -42,6 +45,7 @@ const License = Schema.Struct({
   floating_users: given(Limit),
   order_store_id: given(Schema.String),
   note: given(Schema.String),
+  metadata: given(Metadata),
   custom_fields: given(
     Schema.Array(
       Schema.Struct({ name: given(Schema.String), product_custom_field: given(Id), value: given(Schema.String) })
@@ -64,10 +68,10 @@ const Device = Schema.Struct({
   created_at: given(Instant)
 })
 
-const customerResource = ({ company_name, email, first_name, id, last_name }: typeof Customer.Type) =>
+const customerResource = ({ company_name, email, first_name, id, last_name, metadata }: typeof Customer.Type) =>
   customerOf("licensespring", id == null ? undefined : idOf(id), {
     ...{ email, firstName: first_name, lastName: last_name },
-    metadata: company_name ? { company: company_name } : {}
+    metadata: { ...metadata, ...(company_name ? { company: company_name } : undefined) }
   })
 
 /** A value of a license names the field of its product by id. */
@@ -92,6 +96,7 @@ const licenseOf = (license: typeof License.Type) => {
       maxMachines: license.allow_unlimited_activations === true ? 0 : (license.max_activations ?? 1),
       maxFloatingUsers: isFloating ? (license.floating_users ?? undefined) : undefined,
       metadata: {
+        ...license.metadata,
         ...Object.fromEntries((fields ?? []).map((field) => [fieldName(field), field.value ?? ""])),
         ...(order ? { order } : undefined),
         ...(note ? { note } : undefined)

@@ -30,7 +30,9 @@ type Record = { readonly [name: string]: unknown }
 type Reader = (record: Record) => Result.Result<ReadonlyArray<Resource>, string>
 
 const hasValue = (value: unknown): boolean =>
-  Array.isArray(value) ? value.length > 0 : !(value == null || value === "" || value === 0 || value === false)
+  typeof value === "object" && value !== null
+    ? Object.keys(value).length > 0
+    : !(value == null || value === "" || value === 0 || value === false)
 
 /** Reads a record by its schema; `use` makes resources of it, the last of which gets what is not read. */
 export const reader = <A>(
