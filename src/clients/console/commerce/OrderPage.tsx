@@ -80,24 +80,10 @@ const About = ({ order }: Props) => {
         ["Product", <RecordName field="product_id" key="product" id={order.product_id} />],
         ...(may("license:read")
           ? ([
-              [
-                "Customer",
-                customer_id === undefined ? (
-                  "not linked"
-                ) : (
-                  <RecordName field="customer_id" key="customer" id={customer_id} />
-                )
-              ]
+              ["Customer", <RecordName field="customer_id" key="customer" id={customer_id} none="not linked" />]
             ] as const)
           : []),
-        [
-          "Subscription",
-          subscription_id === undefined ? (
-            "none"
-          ) : (
-            <RecordName field="subscription_id" key="subscription" id={subscription_id} />
-          )
-        ],
+        ["Subscription", <RecordName field="subscription_id" key="subscription" id={subscription_id} none="none" />],
         ["Period", <Period key="period" from={order.period_start} to={order.period_end} />],
         ["Recorded", <Time key="created" at={order.created_at} />],
         ["Changed", <Time key="updated" at={order.updated_at} />]

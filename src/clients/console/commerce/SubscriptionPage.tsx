@@ -73,14 +73,7 @@ const About = ({ subscription }: Props) => {
         ["Product", <RecordName field="product_id" key="product" id={subscription.product_id} />],
         ...(may("license:read")
           ? ([
-              [
-                "Customer",
-                customer_id === undefined ? (
-                  "not linked"
-                ) : (
-                  <RecordName field="customer_id" key="customer" id={customer_id} />
-                )
-              ]
+              ["Customer", <RecordName field="customer_id" key="customer" id={customer_id} none="not linked" />]
             ] as const)
           : []),
         [

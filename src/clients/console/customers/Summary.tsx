@@ -92,7 +92,7 @@ const usageColumns = (nameOf: NameOf): ReadonlyArray<Column<UsageSummaryRow>> =>
   {
     title: "Product",
     goes: "last",
-    show: ({ product_id }) => (product_id === undefined ? "–" : <RecordName field="product_id" id={product_id} />)
+    show: ({ product_id }) => <RecordName field="product_id" id={product_id} />
   },
   { title: "Used", number: true, show: ({ consumed }) => countOf(consumed) },
   { title: "Times", number: true, goes: "next", show: ({ consumptions }) => countOf(consumptions) },

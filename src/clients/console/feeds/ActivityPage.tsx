@@ -90,7 +90,7 @@ const activityColumns: ReadonlyArray<FeedColumn<Activity>> = [
   {
     title: "License",
     goes: "last",
-    show: ({ license_id }) => (license_id === undefined ? "–" : <RecordName field="license_id" id={license_id} />)
+    show: ({ license_id }) => <RecordName field="license_id" id={license_id} />
   },
   { title: "By", goes: "next", show: (activity) => <By of={activity} /> }
 ]

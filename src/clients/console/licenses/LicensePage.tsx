@@ -147,14 +147,7 @@ const About = ({ license, mayChange }: { readonly license: License; readonly may
       <Facts
         of={[
           ["E-mail", license.customer_email ?? "–"],
-          [
-            "Customer",
-            license.customer_id === undefined ? (
-              "not linked"
-            ) : (
-              <RecordName field="customer_id" key="customer" id={license.customer_id} />
-            )
-          ],
+          ["Customer", <RecordName field="customer_id" key="customer" id={license.customer_id} none="not linked" />],
           ...(may("product:read")
             ? ([
                 ["Product", <RecordName field="product_id" key="product" id={license.product_id} />],

@@ -90,13 +90,18 @@ const Known = ({ field, id }: Of) => {
   return <RecordLink field={field} id={id} name={name ?? undefined} />
 }
 
-interface Named extends Of {
+interface Named {
+  readonly field: string
+  readonly id: string | undefined
+  /** Shown if there is no such record. */
+  readonly none?: string
   /** Whether the id is shown beside the name, to be copied. */
   readonly withId?: boolean
 }
 
-export const RecordName = ({ field, id, withId = false }: Named) => {
+export const RecordName = ({ field, id, none = "–", withId = false }: Named) => {
   const may = useMay()
+  if (id === undefined) return none
   const of = isNamed(field) ? kinds[field] : undefined
   if (of === undefined || !may(of.scope)) return <RecordLink field={field} id={id} />
   return (
