@@ -1,7 +1,7 @@
 /** Checks whether the service can use the PostgreSQL server, and whether acknowledged changes are durable. */
 import { Clock, Effect } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
-import { encodingNeeded, versionMin } from "../../platform/postgres/driver/Postgres.ts"
+import { encodingNeeded, encodingRemedy, versionMin } from "../../platform/postgres/driver/Postgres.ts"
 import { type Finding, findingsOf } from "./Check.ts"
 import type { Database } from "./Database.ts"
 
@@ -25,12 +25,7 @@ export const checkServer = Effect.fnUntraced(function* ({ row }: Database, name:
     current_setting('transaction_read_only')::bool AS read_only`)
   const found = `PostgreSQL ${server.text} at ${name}`
   if (server.version < versionMin) return fail(found, `Upgrade the server: version ${versionMin} or newer is needed.`)
-  if (server.encoding !== encodingNeeded) {
-    return fail(
-      `${found} has the encoding ${server.encoding}`,
-      "Create the database again with `createdb -E UTF8 -T template0`."
-    )
-  }
+  if (server.encoding !== encodingNeeded) return fail(`${found} has the encoding ${server.encoding}`, encodingRemedy)
   if (server.standby) {
     return fail(
       `${found} is a standby, which takes no writes`,

@@ -1,59 +1,47 @@
 /** Finds settings that are valid but probably unintended. */
-import { Effect, Layer, Result } from "effect"
+import { Effect, Layer } from "effect"
 import { IpNetwork } from "effect/net"
 import { configuredFont } from "../../insight/reports/pdf/PdfPrinting.ts"
 import { MailTemplates } from "../../ledger/mail/MailTemplates.ts"
 import { Settings, unknownSettings } from "../../platform/config/Config.ts"
-import { type Finding, fail, findingsOf, ok, warn } from "./Check.ts"
+import { fail, findingsOf } from "./Check.ts"
 
 export const checkSettings = Effect.gen(function* () {
   const settings = yield* Settings
-  const findings: Array<Finding> = (yield* unknownSettings).map((line) =>
-    warn(
-      "settings",
-      line.replace(/: .*/, ""),
-      line.replace(/^.*?: /, "").replace(/^./, (letter) => letter.toUpperCase())
-    )
-  )
-  if (settings.clockOffsetSeconds > 0) {
-    findings.push(
+  const { ok, warn } = findingsOf("settings")
+  const findings = [
+    ...(yield* unknownSettings).flatMap((line) =>
       warn(
-        "settings",
-        `The service's clock is ${settings.clockOffsetSeconds} s ahead`,
-        "Unset LICENSING_CLOCK_OFFSET_SECONDS unless this is a rehearsal on a copy."
+        line.replace(/: .*/, ""),
+        line.replace(/^.*?: /, "").replace(/^./, (letter) => letter.toUpperCase())
       )
-    )
-  }
-  if (settings.webhookAllowLocal) {
-    findings.push(
-      warn(
-        "settings",
-        "Webhooks may use http and reach this machine",
-        "Unset LICENSING_WEBHOOK_ALLOW_LOCAL in production."
-      )
-    )
-  }
-  if (!isLoopback(settings.host) && settings.metricsToken === undefined) {
-    findings.push(
-      warn(
-        "settings",
-        "Everyone who reaches the port can read /metrics",
-        "Set LICENSING_METRICS_TOKEN, or keep /metrics from the outside at the balancer."
-      )
-    )
-  }
-  const font = yield* Effect.result(configuredFont)
-  if (Result.isFailure(font)) {
-    findings.push(fail("settings", font.failure.message.replace(/\.$/, ""), "Correct or unset LICENSING_REPORTS_FONT."))
-  }
-  const templates = yield* Effect.result(Effect.scoped(Layer.build(Layer.fresh(MailTemplates.layer))))
-  if (Result.isFailure(templates)) {
-    findings.push(
-      fail("settings", templates.failure.message.replace(/\.$/, ""), "Correct or unset LICENSING_MAIL_TEMPLATES.")
-    )
-  }
-  return findings.length === 0 ? [ok("settings", "All settings are valid")] : findings
+    ),
+    ...(settings.clockOffsetSeconds > 0
+      ? warn(
+          `The service's clock is ${settings.clockOffsetSeconds} s ahead`,
+          "Unset LICENSING_CLOCK_OFFSET_SECONDS unless this is a rehearsal on a copy."
+        )
+      : []),
+    ...(settings.webhookAllowLocal
+      ? warn("Webhooks may use http and reach this machine", "Unset LICENSING_WEBHOOK_ALLOW_LOCAL in production.")
+      : []),
+    ...(!isLoopback(settings.host) && settings.metricsToken === undefined
+      ? warn(
+          "Everyone who reaches the port can read /metrics",
+          "Set LICENSING_METRICS_TOKEN, or keep /metrics from the outside at the balancer."
+        )
+      : []),
+    ...(yield* faultOf(configuredFont, "LICENSING_REPORTS_FONT")),
+    ...(yield* faultOf(Effect.scoped(Layer.build(Layer.fresh(MailTemplates.layer))), "LICENSING_MAIL_TEMPLATES"))
+  ]
+  return findings.length === 0 ? ok("All settings are valid") : findings
 })
+
+const faultOf = <A, E extends { readonly message: string }, R>(read: Effect.Effect<A, E, R>, setting: string) =>
+  Effect.match(read, {
+    onFailure: (error) => [fail("settings", error.message.replace(/\.$/, ""), `Correct or unset ${setting}.`)],
+    onSuccess: () => []
+  })
 
 const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
 

@@ -196,6 +196,7 @@ const parseAddress = Effect.fnUntraced(function* (url: Redacted.Redacted<string>
 
 export const versionMin = 15
 export const encodingNeeded = "UTF8"
+export const encodingRemedy = "Create the database again with `createdb -E UTF8 -T template0`."
 
 // A service often starts together with its database, so a refused or lost connection is retried. Returns the
 // server's version, 0 if a start continues without one.
@@ -237,9 +238,7 @@ const awaitServer = Effect.fnUntraced(function* (
     return yield* new DatabaseUnavailable({
       message:
         `PostgreSQL at ${name} has the encoding ${encoding}; the service needs ${encodingNeeded}. ` +
-        (replicaSetting === undefined
-          ? "Create the database again with `createdb -E UTF8 -T template0`."
-          : `Point ${replicaSetting} at a replica of the database.`)
+        (replicaSetting === undefined ? encodingRemedy : `Point ${replicaSetting} at a replica of the database.`)
     })
   }
   return version
