@@ -79,9 +79,9 @@ export const parameterFault = ({ action, parameters = {} }: Requested) => {
   return undefined
 }
 
-/** An empty q is no filter of the list either. */
+/** An empty q is no filter of the list, and a blank one is found in every license: a space stands between name and email. */
 const isEveryLicense = (filter: { readonly [name: string]: string } | undefined): boolean =>
-  filter !== undefined && Object.entries(filter).every(([name, value]) => name === "q" && value === "")
+  filter !== undefined && Object.entries(filter).every(([name, value]) => name === "q" && value.trim() === "")
 
 const Filter = Schema.Record(Schema.String, Schema.String).annotate({
   description: "The query parameters of GET /licenses, without those of pages and sorting."
@@ -102,7 +102,7 @@ export const BulkJobCreate = Schema.Struct({
   reason: Schema.optionalKey(Text(500).annotate({ description: "Why, in the job and in its event bulk_job.created." })),
   confirm_all: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description: "Must be true with an empty filter, or one of an empty q: it matches every license."
+      description: "Must be true with an empty filter, or one of a blank q: it matches every license."
     })
   )
 })

@@ -157,7 +157,7 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Database.layer)), { timeout: 120_
       ) {
         assertRefused(yield* post(body), status, code, detail)
       })
-      for (const filter of [{}, { q: "" }]) yield* refused({ action: "suspend", filter }, "confirm_all")
+      for (const filter of [{}, { q: "" }, { q: " " }]) yield* refused({ action: "suspend", filter }, "confirm_all")
       yield* refused({ action: "suspend", filter: { stauts: "active" } }, "filter.stauts")
       yield* refused({ action: "suspend", filter: { status: "sleeping" } }, "filter.status")
       yield* refused({ action: "suspend", filter: { limit: "1" } }, "filter.limit")
