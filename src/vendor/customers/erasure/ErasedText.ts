@@ -21,11 +21,14 @@ const hasPart = (text: string, part: string): boolean => {
   return false
 }
 
+/** The same for upper and lower case, and for an accent that is a part of its letter or a character of its own. */
+const folded = (text: string): string => text.normalize("NFC").toLowerCase()
+
 /** A text matches if it contains one of the terms, in any case. */
 export const matcherOf = (terms: Iterable<string>): Matches => {
-  const parts = [...new Set(Array.from(terms, (term) => term.trim().toLowerCase()))].filter((part) => part !== "")
+  const parts = [...new Set(Array.from(terms, (term) => folded(term.trim())))].filter((part) => part !== "")
   return (text) => {
-    const lower = text.toLowerCase()
+    const lower = folded(text)
     return parts.some((part) => (part.length < partLengthMin ? lower.trim() === part : hasPart(lower, part)))
   }
 }

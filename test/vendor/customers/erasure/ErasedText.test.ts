@@ -25,6 +25,11 @@ describe("The text that an erasure removes", () => {
     for (const text of ["lic_01KANNA0", "Johanna", "Annas", "Hannah", "Al Bundy", "ÄAnna", ""])
       assert.isFalse(matches(text), text)
     assert.isFalse(matcherOf([])(""))
+    for (const form of ["NFC", "NFD"]) {
+      const accented = matcherOf(["Zo\u00eb".normalize(form)])
+      for (const text of ["for ZO\u00cb", "for zoe\u0308"]) assert.isTrue(accented(text), `${form} ${text}`)
+      assert.isFalse(accented("zoe"), form)
+    }
   })
 
   it("is removed from free-form values with the members that it names", () => {
