@@ -2,15 +2,10 @@
 import { Exit } from "effect"
 import { csvLine } from "../../../contract/api/Csv.ts"
 import type { License } from "../../../licensing/model/License.ts"
-import type { Request } from "../../client/Client.ts"
+import type { Chosen } from "../bulk/Target.ts"
 import { run } from "../service/Hooks.ts"
 import { ExportCsv } from "./ExportCsv.tsx"
 import type { ReadPage } from "./ReadAll.ts"
-
-export type Filters = NonNullable<Request<"listLicenses">["query"]>
-
-/** The licenses that are chosen, or the filters that choose them. */
-export type Chosen = ReadonlyArray<License> | { readonly filters: Filters }
 
 const columns = [
   "id",

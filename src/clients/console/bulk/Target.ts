@@ -1,14 +1,20 @@
 /** The licenses of a bulk job, and its state. */
 import type { BulkJob, BulkJobCreate } from "../../../licensing/bulk/BulkJob.ts"
-import type { Chosen, Filters } from "../batch/LicenseFile.tsx"
+import type { License } from "../../../licensing/model/License.ts"
+import type { Request } from "../../client/Client.ts"
+
+export type Filters = NonNullable<Request<"listLicenses">["query"]>
+
+/** The licenses that are chosen, or the filters that choose them. */
+export type Chosen = ReadonlyArray<License> | { readonly filters: Filters }
 
 export type Target = Pick<typeof BulkJobCreate.Type, "filter" | "license_ids" | "confirm_all">
 
-/** The filters as texts, without what sorts, splits and extends the list, and without an empty q, which filters nothing. */
+/** The filters as texts, without what sorts, splits and extends the list, and without a blank q, which filters nothing. */
 const filterOf = ({ cursor: _, expand: __, include_total: ___, limit: ____, sort: _____, ...filters }: Filters) =>
   Object.fromEntries(
     Object.entries(filters).flatMap(([name, value]: [string, unknown]) =>
-      value === undefined || (name === "q" && value === "")
+      value === undefined || (name === "q" && String(value).trim() === "")
         ? []
         : [[name, typeof value === "number" ? new Date(value).toISOString() : String(value)]]
     )
