@@ -22,9 +22,8 @@ const route = getRouteApi("/api-keys")
 
 export const ApiKeys = () => {
   const search = route.useSearch()
-  const { cursor: _, ...sort } = search
   const may = useMay()
-  const page = useAsk("listApiKeys", { query: { ...sort, ...pageOf(search) } })
+  const page = useAsk("listApiKeys", { query: pageOf(search) })
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   return (
     <>

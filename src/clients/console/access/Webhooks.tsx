@@ -64,9 +64,8 @@ const columnsWith = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>>
 
 export const Webhooks = () => {
   const search = route.useSearch()
-  const { cursor: _, ...sort } = search
   const may = useMay()
-  const page = useAsk("listWebhooks", { query: { ...sort, ...pageOf(search) } })
+  const page = useAsk("listWebhooks", { query: pageOf(search) })
   return (
     <>
       <Heading title="Webhooks">{may("webhook:write") && <NewWebhook />}</Heading>

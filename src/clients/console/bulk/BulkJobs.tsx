@@ -41,8 +41,7 @@ const columns: ReadonlyArray<Column<BulkJob>> = [
 
 export const BulkJobs = () => {
   const search: BulkSearch = route.useSearch()
-  const { cursor: _, ...filters } = search
-  const page = useAsk("listBulkJobs", { query: { ...filters, ...pageOf(search) } })
+  const page = useAsk("listBulkJobs", { query: pageOf(search) })
   const narrow = useNarrow()
   return (
     <>

@@ -35,10 +35,9 @@ const columns: ReadonlyArray<Column<Product>> = [
 
 export const Products = () => {
   const search = route.useSearch()
-  const { cursor: _, ...sort } = search
   const mayForAll = useMayForAll()
   const navigate = useNavigate()
-  const page = useAsk("listProducts", { query: { ...sort, ...pageOf(search) } })
+  const page = useAsk("listProducts", { query: pageOf(search) })
   return (
     <>
       <Heading title="Products">

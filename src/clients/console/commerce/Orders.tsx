@@ -21,12 +21,12 @@ export const Orders = () => {
 }
 
 const OrdersOf = ({ product, search }: { readonly product: string; readonly search: OrderSearch }) => {
-  const { cursor: _, product_id: __, ...filters } = search
+  const { product_id: _, ...filters } = search
   const may = useMay()
   const navigate = useNavigate()
   const page = useAsk("listOrders", {
     params: { id: product },
-    query: { ...filters, ...pageOf(search), ...(may("license:read") ? { expand: ["customer"] as const } : {}) }
+    query: { ...pageOf(filters), ...(may("license:read") ? { expand: ["customer"] as const } : {}) }
   })
   return (
     <>

@@ -27,12 +27,12 @@ export const Subscriptions = () => {
 
 const SubscriptionsOf = (props: { readonly product: string; readonly search: SubscriptionSearch }) => {
   const { product, search } = props
-  const { cursor: _, product_id: __, ...filters } = search
+  const { product_id: _, ...filters } = search
   const may = useMay()
   const navigate = useNavigate()
   const page = useAsk("listSubscriptions", {
     params: { id: product },
-    query: { ...filters, ...pageOf(search), ...(may("license:read") ? { expand: ["customer"] as const } : {}) }
+    query: { ...pageOf(filters), ...(may("license:read") ? { expand: ["customer"] as const } : {}) }
   })
   return (
     <>

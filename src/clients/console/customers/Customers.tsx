@@ -30,11 +30,10 @@ const columns: ReadonlyArray<Column<Customer>> = [
 
 export const Customers = () => {
   const search: CustomerSearch = route.useSearch()
-  const { cursor: _, ...filters } = search
   const mayForAll = useMayForAll()
   const navigate = useNavigate()
   const narrow = useNarrow()
-  const page = useAsk("listCustomers", { query: { ...filters, ...pageOf(search) } })
+  const page = useAsk("listCustomers", { query: pageOf(search) })
   return (
     <>
       <Heading title="Customers">

@@ -72,7 +72,7 @@ export const AllDevices = () => {
   const narrow = useNarrow()
   // A fingerprint identifies somebody's machine: it stays out of the address.
   const [fingerprint, setFingerprint] = useState<string>()
-  const all = { ...filtersOf(search), ...pageOf(search), expand: ["license", "customer"] as const }
+  const all = { ...filtersOf(search), ...pageOf({ cursor: search.cursor }), expand: ["license", "customer"] as const }
   const query = { ...all, ...(fingerprint === undefined ? {} : { fingerprint }) }
   const page = useAsk("listAllDevices", { query })
   const isMore = AsyncResult.isSuccess(page) && page.value.next !== undefined

@@ -27,7 +27,7 @@ export const Licenses = () => {
   const search: LicenseSearch = route.useSearch()
   const may = useMay()
   const filters = { ...filtersOf(search), expand: ["product", "policy", "customer"] as const }
-  const page = useAsk("listLicenses", { query: { ...filters, ...pageOf(search) } })
+  const page = useAsk("listLicenses", { query: { ...filters, ...pageOf({ cursor: search.cursor }) } })
   const shown = lastOf(page)
   const mayIssue = may("license:write") && may("product:read")
   const isNarrowed = isPart({ ...search, cursor: undefined })

@@ -2,7 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react"
-import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
+import { keysetOf, nextCursorOf, type Page } from "../../../contract/api/Paging.ts"
 import { focusContent } from "../look/Focus.ts"
 import { Icon, type IconName } from "../look/Icon.tsx"
 import { cappedOf, countOf, sentenceOf } from "../parts/Format.ts"
@@ -11,18 +11,16 @@ import type { Asked } from "../service/Hooks.ts"
 import { useColumns } from "./ColumnMenu.tsx"
 
 export interface ListSearch {
-  readonly cursor?: string
+  readonly cursor?: string | undefined
   readonly sort?: string
 }
 
 type Change = Readonly<Record<string, string | number | undefined>>
 
-/** The page that the address names. */
-export const pageOf = ({
-  cursor
-}: ListSearch): { readonly limit: number; readonly cursor?: Keyset; readonly include_total: "true" } => {
+/** The query for the page that the address names, with its filters and sort. */
+export const pageOf = <S extends ListSearch>({ cursor, ...filters }: S) => {
   const keyset = cursor === undefined ? undefined : keysetOf(cursor)
-  return { limit: 100, include_total: "true", ...(keyset === undefined ? {} : { cursor: keyset }) }
+  return { ...filters, limit: 100, include_total: "true" as const, ...(keyset !== undefined && { cursor: keyset }) }
 }
 
 /** Whether a list is less than all of its records. */

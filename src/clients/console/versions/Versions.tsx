@@ -57,10 +57,9 @@ const columns = (mayChange: boolean): ReadonlyArray<Column<ProductVersion>> => [
 export const Versions = () => {
   const { id } = route.useParams()
   const search: VersionSearch = route.useSearch()
-  const { cursor: _, ...filters } = search
   const may = useMay()
   const narrow = useNarrow()
-  const page = useAsk("listProductVersions", { params: { id }, query: { ...filters, ...pageOf(search) } })
+  const page = useAsk("listProductVersions", { params: { id }, query: pageOf(search) })
   return (
     <>
       <Heading title="Versions">
