@@ -2,8 +2,8 @@
 import { Exit } from "effect"
 import { csvLine } from "../../../contract/api/Csv.ts"
 import type { License } from "../../../licensing/model/License.ts"
-import type { Chosen } from "../bulk/Target.ts"
 import { run } from "../service/Hooks.ts"
+import type { Chosen } from "./Chosen.ts"
 import { ExportCsv } from "./ExportCsv.tsx"
 import type { ReadPage } from "./ReadAll.ts"
 

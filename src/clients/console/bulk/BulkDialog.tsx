@@ -7,6 +7,7 @@ import type { Exit } from "effect"
 import { useEffect, useId, useRef, useState } from "react"
 import { createPortal } from "react-dom"
 import type { BulkJob, BulkJobCreate, BulkParameters } from "../../../licensing/bulk/BulkJob.ts"
+import type { Chosen } from "../batch/Chosen.ts"
 import { type ChangeFieldsOf, flag, lastDay, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { licenseCount } from "../parts/LicenseName.ts"
@@ -15,7 +16,7 @@ import { listField } from "../tables/ListFields.tsx"
 import { OneProduct } from "../tables/OneProduct.tsx"
 import type { BulkChange } from "./BulkChanges.ts"
 import { Checked, Checking } from "./BulkCheck.tsx"
-import { type Chosen, productOf, targetOf } from "./Target.ts"
+import { productOf, targetOf } from "./Target.ts"
 
 interface Props {
   readonly change: BulkChange

@@ -2,6 +2,7 @@
 import { type ReactNode, useState } from "react"
 import type { Page } from "../../../contract/api/Paging.ts"
 import type { License } from "../../../licensing/model/License.ts"
+import type { Filters } from "../batch/Chosen.ts"
 import { ExportLicenses } from "../batch/LicenseFile.tsx"
 import { Icon } from "../look/Icon.tsx"
 import { cappedOf, countOf } from "../parts/Format.ts"
@@ -11,7 +12,6 @@ import { useMay } from "../service/Hooks.ts"
 import { type BulkChange, bulkChanges } from "./BulkChanges.ts"
 import { BulkDialog } from "./BulkDialog.tsx"
 import { nothingChosen, type Selection } from "./Selection.tsx"
-import type { Filters } from "./Target.ts"
 
 interface Props {
   readonly selection: Selection

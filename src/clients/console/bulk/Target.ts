@@ -1,12 +1,6 @@
 /** The licenses of a bulk job, and its state. */
 import type { BulkJob, BulkJobCreate } from "../../../licensing/bulk/BulkJob.ts"
-import type { License } from "../../../licensing/model/License.ts"
-import type { Request } from "../../client/Client.ts"
-
-export type Filters = NonNullable<Request<"listLicenses">["query"]>
-
-/** The licenses that are chosen, or the filters that choose them. */
-export type Chosen = ReadonlyArray<License> | { readonly filters: Filters }
+import type { Chosen, Filters } from "../batch/Chosen.ts"
 
 export type Target = Pick<typeof BulkJobCreate.Type, "filter" | "license_ids" | "confirm_all">
 
