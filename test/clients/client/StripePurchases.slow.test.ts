@@ -73,6 +73,20 @@ layer(Sales.layer.pipe(Layer.provideMerge(TestServer.layer), Layer.provide(layer
     return payment
   })
 
+  it.effect("licenses a customer whose name and address are longer than the service's may be", () =>
+    Effect.gen(function* () {
+      const { prices, stripe } = yield* Sales
+      const customer = {
+        ...stripe.customer("Long"),
+        name: "😀".repeat(128),
+        email: `${"a".repeat(250)}@example.com`
+      }
+      const lines = [{ price: prices.once, quantity: 1 }]
+      yield* deliver(stripe.bought({ id: "pi_Long", customer, lines, refunded: 0, dispute: undefined }))
+      assert.strictEqual((yield* stateOf("Long")).licenses[0]?.status, "active")
+    })
+  )
+
   it.effect("ends what was refunded, also if its price has no policy any more", () =>
     Effect.gen(function* () {
       const { prices, stripe } = yield* Sales
