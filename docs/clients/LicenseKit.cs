@@ -231,6 +231,8 @@ namespace Licensing
             if (Keys.Count == 0 && !TrustPublishedKeys)
                 throw new ArgumentException("keys needs the keys of GET /api/v1/system/public-keys");
             if (string.IsNullOrEmpty(Binding.Key)) throw new ArgumentException("binding needs a fingerprint");
+            if (!(Timeout > TimeSpan.Zero && Timeout.TotalMilliseconds <= int.MaxValue))
+                throw new ArgumentException("Timeout is more than 0 and at most 2147483647 milliseconds");
         }
     }
 
@@ -1412,7 +1414,7 @@ namespace Licensing
         /// </summary>
         private static byte[] EnvelopeIn(string text)
         {
-            var trimmed = text.Trim(' ', '\t', '\r', '\n', '\ufeff');
+            var trimmed = text.Trim(WhiteSpace);
             try
             {
                 var found = Json.Members(Utf8(trimmed));

@@ -1243,9 +1243,13 @@ public final class LicenseKit implements AutoCloseable {
   private static final String WHITE_SPACE =
       "[\\t\\n\\x0b\\f\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]+";
 
+  private static String withoutOuterSpace(String text) {
+    return text.replaceAll("^" + WHITE_SPACE + "|" + WHITE_SPACE + "$", "");
+  }
+
   /** A license key as a person types it, in the form as issued. */
   public static String licenseKeyOf(String typed) {
-    String text = typed.replaceAll("^" + WHITE_SPACE + "|" + WHITE_SPACE + "$", "");
+    String text = withoutOuterSpace(typed);
     String symbols = text.replaceAll("[- ]", "").toUpperCase(Locale.ROOT);
     if (text.length() > 64 || !symbols.matches("[L1I]K[0-9A-TV-Z]{30}")) return text;
     String body = symbols.substring(2).replace('O', '0').replace('I', '1').replace('L', '1');
@@ -1254,7 +1258,7 @@ public final class LicenseKit implements AutoCloseable {
 
   /** The envelope in a text: alone, or as the data of a whole response. Editors add white space and byte order marks. */
   private static byte[] envelopeIn(String text) {
-    byte[] trimmed = utf8(text.replaceAll("^[ \\t\\r\\n\\ufeff]+|[ \\t\\r\\n\\ufeff]+$", ""));
+    byte[] trimmed = utf8(withoutOuterSpace(text));
     try {
       Map<String, Licensing.Json.Member> found = Licensing.Json.members(trimmed);
       return found.containsKey("ciphertext") || !found.containsKey("data") ? trimmed : utf8(found.get("data").text());

@@ -1208,10 +1208,8 @@ class LicenseKit {
   // ---- Texts ----
 
   // The envelope in a text: alone, or as the data of a whole response. Editors add white space and byte order marks.
-  static std::string envelope_in(std::string text) {
-    if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
-    std::size_t start = text.find_first_not_of(" \t\r\n"), end = text.find_last_not_of(" \t\r\n");
-    std::string trimmed = start == text.npos ? "" : text.substr(start, end - start + 1);
+  static std::string envelope_in(const std::string& text) {
+    std::string trimmed = without_outer_space(text);
     try {
       Json found = JsonReader::object(trimmed);
       const Json* data = found.find("data");

@@ -278,6 +278,8 @@ class LicenseKit:
             raise ValueError("keys needs the keys of GET /api/v1/system/public-keys")
         if binding.kind == "hardware" and not binding.key:
             raise ValueError("binding needs a fingerprint, a text that stays the same on this machine")
+        if not 0 < timeout_seconds <= 2_147_483:
+            raise ValueError("timeout_seconds is more than 0 and at most 2147483")
         self._base_url = base_url.rstrip("/")
         self._product_code, self._built_in, self._binding, self._store = product_code, dict(keys), binding, store
         self._machine = {**binding.request, **({} if app_version is None else {"app_version": app_version})}
@@ -960,7 +962,7 @@ def _of_period(feature: dict, now: float) -> dict:
 
 def _envelope_in(text: str) -> bytes:
     """The envelope in a text: alone, or as the `data` of a whole response. Editors add white space and byte order marks."""
-    trimmed = text.strip(" \t\r\n\ufeff").encode(errors="replace")
+    trimmed = text.strip(_WHITE_SPACE).encode(errors="replace")
     try:
         found = members(trimmed)
         return trimmed if "ciphertext" in found or "data" not in found else found["data"][0]

@@ -1422,7 +1422,7 @@ func LicenseKeyOf(typed string) string {
 // envelopeIn is the envelope in a text: alone, or as the data of a whole response. Editors add white space and byte order
 // marks.
 func envelopeIn(text string) []byte {
-	trimmed := []byte(strings.Trim(text, " \t\r\n\ufeff"))
+	trimmed := []byte(strings.Trim(text, whiteSpace))
 	found, err := members(trimmed)
 	if _, isAlone := found["ciphertext"]; err != nil || isAlone || found["data"] == nil {
 		return trimmed

@@ -1,9 +1,11 @@
 /** Scenarios of offline envelopes. */
 import * as R from "./Responses.ts"
 import { heartbeat, taken } from "./SeatScenarios.ts"
-import { activated, offline, open, type Told } from "./StartScenarios.ts"
+import { activated, offline, open, type Told, whiteSpace } from "./StartScenarios.ts"
 
 const week = R.envelope("offline file", 0)
+
+const pasted = R.plain("offline file from the clipboard", `${whiteSpace}${R.responses[week]}${whiteSpace}`)
 
 export const offlineScenarios: ReadonlyArray<Told> = [
   {
@@ -32,6 +34,17 @@ export const offlineScenarios: ReadonlyArray<Told> = [
       {
         ...{ at: 168, do: "issue_offline", says: "stop NOT_REACHED", got: "refused stop" },
         given: [{ response: R.refusal("no offline use", "OFFLINE_NOT_ALLOWED", 168), status: 403 }]
+      }
+    ]
+  },
+  {
+    name: "an offline envelope from the clipboard",
+    why: "White space around it is no part of it.",
+    steps: [
+      open,
+      {
+        ...{ at: 0, do: "open_offline", with: { file: pasted, license_key: R.licenseKey } },
+        ...{ says: "run OFFLINE", got: "granted run" }
       }
     ]
   },

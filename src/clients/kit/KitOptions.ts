@@ -16,7 +16,7 @@ export interface KitOptions {
   readonly appVersion?: string
   /** How long the application goes on after next_check_at while the service is not reached; 72 hours unless given. */
   readonly toleranceHours?: number
-  /** How long a request may take; 15 seconds unless given. */
+  /** How long a request may take; 15 seconds unless given, at most 2,147,483,647 (24 days). */
   readonly timeoutMillis?: number
   /** Also trusts keys that the service publishes later, over TLS: after a rotation of the signing key. */
   readonly trustPublishedKeys?: boolean

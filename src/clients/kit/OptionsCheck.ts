@@ -1,6 +1,9 @@
 /** Finds mistakes in the application's options when the kit opens, not at the first customer. */
 import type { KitOptions } from "./KitOptions.ts"
 
+/** The longest wait of setTimeout. A longer one ends at once. */
+const timeoutMillisMax = 2_147_483_647
+
 /** Throws a TypeError that names the option and what to write. */
 export const checkOptions = (options: KitOptions): void => {
   const {
@@ -33,6 +36,9 @@ export const checkOptions = (options: KitOptions): void => {
     "binding needs fingerprint, a text that stays the same on this machine, or is_container"
   )
   need(typeof store.read === "function" && typeof store.write === "function", "store needs read and write")
-  need(timeoutMillis > 0, "timeoutMillis is more than 0")
+  need(
+    timeoutMillis > 0 && timeoutMillis <= timeoutMillisMax,
+    `timeoutMillis is more than 0 and at most ${timeoutMillisMax}`
+  )
   need(toleranceHours >= 0, "toleranceHours is at least 0")
 }

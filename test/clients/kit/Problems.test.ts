@@ -33,13 +33,17 @@ describe("The kit's options", () => {
     [{ keys: [{ ...key, public_key: "c2hvcnQ=" }] }, /keys has entries/],
     [{ binding: { fingerprint: "" } }, /binding needs/],
     [{ store: {} as never }, /store needs/],
-    [{ timeoutMillis: 0 }, /timeoutMillis/],
+    // setTimeout takes at most 2^31 - 1: a longer wait would end at once.
+    ...[0, 2 ** 31, Number.POSITIVE_INFINITY, Number.NaN].map(
+      (timeoutMillis) => [{ timeoutMillis }, /timeoutMillis is more than 0 and at most 2147483647/] as const
+    ),
     [{ toleranceHours: Number.NaN }, /toleranceHours/]
   ]
 
   it.effect("are checked when it opens, each with what to write", () =>
     Effect.promise(async () => {
       await LicenseKit.open(right)
+      await LicenseKit.open({ ...right, timeoutMillis: 2 ** 31 - 1 })
       await LicenseKit.open({ ...right, keys: [], trustPublishedKeys: true, binding: { is_container: true } })
       for (const [options, sentence] of wrong) {
         const problem = await LicenseKit.open({ ...right, ...options }).catch((error) => error)
