@@ -4,6 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Layer, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import { version } from "./contract/Version.ts"
+import { configuredLogo } from "./edge/documents/publishing/PortalLogo.ts"
 import * as Listener from "./edge/listener/Listener.ts"
 import * as Announcement from "./edge/system/Announcement.ts"
 import { Shutdown } from "./edge/system/Shutdown.ts"
@@ -44,6 +45,7 @@ const service = Layer.unwrap(
       Layer.provide(Foundation.randomness),
       Layer.provide(Shutdown.layer),
       Layer.provide(Layer.effectDiscard(configuredFont)),
+      Layer.provide(Layer.effectDiscard(configuredLogo)),
       Layer.provide(warnings),
       Layer.provide(Problems.layerLogged),
       Layer.provide(Logging.layer(logFormat)),

@@ -1,6 +1,7 @@
 /** Finds settings that are valid but probably unintended. */
 import { Effect, Layer } from "effect"
 import { IpNetwork } from "effect/net"
+import { configuredLogo } from "../../edge/documents/publishing/PortalLogo.ts"
 import { configuredFont } from "../../insight/reports/pdf/PdfPrinting.ts"
 import { MailTemplates } from "../../ledger/mail/MailTemplates.ts"
 import { Settings, unknownSettings } from "../../platform/config/Config.ts"
@@ -32,6 +33,7 @@ export const checkSettings = Effect.gen(function* () {
         )
       : []),
     ...(yield* faultOf(configuredFont, "LICENSING_REPORTS_FONT")),
+    ...(yield* faultOf(configuredLogo, "LICENSING_PORTAL_LOGO")),
     ...(yield* faultOf(Effect.scoped(Layer.build(Layer.fresh(MailTemplates.layer))), "LICENSING_MAIL_TEMPLATES"))
   ]
   return findings.length === 0 ? ok("All settings are valid") : findings

@@ -56,6 +56,9 @@ layer(NodeFileSystem.layer, { excludeTestServices: true, timeout: minute })("A d
         const font = yield* runCommand({ LICENSING_DATA_DIR: `${folder}/data`, LICENSING_REPORTS_FONT: "/none.ttf" })
         assert.strictEqual(font.code, 1)
         assert.match(font.error, /^LICENSING_REPORTS_FONT must be [^\n]+\n$/)
+        const logo = yield* runCommand({ LICENSING_DATA_DIR: `${folder}/data`, LICENSING_PORTAL_LOGO: "/none.svg" })
+        assert.strictEqual(logo.code, 1)
+        assert.match(logo.error, /^LICENSING_PORTAL_LOGO must be [^\n]+: \/none\.svg cannot\.\n$/)
         assert.isFalse(yield* files.exists(`${folder}/data`))
         // The server cannot write its log.
         yield* files.makeDirectory(`${folder}/postgres.log`)
