@@ -48,6 +48,7 @@ const lagQuery = `
     extract(epoch FROM now - (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
       WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax})) AS rollup,
     extract(epoch FROM now - (SELECT min(due_at) FROM mails)) AS mails,
+    (SELECT count(*) FROM mails WHERE expires_at > now) AS unsent,
     extract(epoch FROM now - (SELECT min(created_at) FROM report_exports WHERE status IN ('pending', 'processing'))) AS exports,
     extract(epoch FROM now - (SELECT min(updated_at) FROM bulk_jobs WHERE status IN ('pending', 'running'))) AS jobs,
     (SELECT last FROM event_sequence) - (SELECT coalesce(max(last_sequence), 0) FROM event_spans) AS events
@@ -72,25 +73,39 @@ const queues: ReadonlyArray<{ readonly name: keyof typeof secondsMax | "leases" 
 export const checkWork = Effect.fnUntraced(
   function* ({ row }: Database) {
     const { ok, warn } = findingsOf("workers")
-    const { sweepSeconds } = yield* Settings
+    const { smtpUrl, sweepSeconds } = yield* Settings
     const lag = yield* row<Lag>(lagQuery, [yield* Clock.currentTimeMillis])
     const isServed = Number(lag["connections"]) > 0
     const limits = { ...secondsMax, leases: sweepSeconds * sweepsMissed, expiries: sweepSeconds * sweepsMissed }
     const late: Array<Finding> = queues.flatMap(({ name, what }) => {
       const seconds = Number(lag[name] ?? 0)
+      // No worker sends mails while mail is off.
+      if (name === "mails" && smtpUrl === undefined) return []
       return seconds > limits[name] ? warn(`${what} ${durationOf(seconds)}`, adviceOf(isServed)) : []
     })
     if (Number(lag["events"]) > eventsMax) {
       late.push(...warn(`${lag["events"]} events are not in the index of times`, adviceOf(isServed)))
     }
-    if (late.length > 0) return late
-    return ok(isServed ? "No work is late" : "No work is late, and no node is connected to the database")
+    const unsent = smtpUrl === undefined ? unsentMails(Number(lag["unsent"])) : []
+    if (late.length > 0) return [...late, ...unsent]
+    return [
+      ...ok(isServed ? "No work is late" : "No work is late, and no node is connected to the database"),
+      ...unsent
+    ]
   },
   Effect.catchIf(
     (error): error is SqlError.SqlError => SqlError.isSqlError(error) && error.reason._tag === "SqlSyntaxError",
     () => Effect.succeed(findingsOf("workers").ok("Not asked: the schema is not that of this version"))
   )
 )
+
+const unsentMails = (count: number): ReadonlyArray<Finding> =>
+  count === 0
+    ? []
+    : findingsOf("mail").warn(
+        `Mail is off, and ${count === 1 ? "1 mail waits" : `${count} mails wait`}`,
+        "Set LICENSING_SMTP_URL again: a mail that is not sent within 24 hours is dropped."
+      )
 
 const adviceOf = (isServed: boolean) =>
   isServed

@@ -66,6 +66,22 @@ const examineStoredResponses = Effect.fnUntraced(function* <E, R>(doctor: () => 
   yield* sql`DELETE FROM idempotent_answers`
 })
 
+/** Mails that wait while mail is off are a finding about mail, and none about the worker. */
+const examineUnsentMails = Effect.fnUntraced(function* <E, R>(doctor: () => Effect.Effect<Report, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    INSERT INTO mails (id, kind, recipient_hash, content_sealed, due_at, expires_at, created_at)
+    SELECT 'mail_' || n, 'license_key', '\\x00'::bytea, '\\x00'::bytea, now() - interval '1 hour', now() + interval '23 hours', now()
+    FROM generate_series(1, 2) AS n`
+  const unsent = (yield* doctor()).checks.filter(({ check, status }) => check === "workers" || status === "warn")
+  assert.include(
+    unsent.map(({ check, message }) => `${check}: ${message}`),
+    "mail: Mail is off, and 2 mails wait"
+  )
+  assert.include(unsent.find(({ check }) => check === "workers")?.message, "No work is late")
+  yield* sql`DELETE FROM mails`
+})
+
 /** Damages the schema as by hand, and as an index whose build was cut off does. Returns what is missing. */
 const damage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -120,6 +136,7 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       assert.deepStrictEqual([statusOf(ahead, "clock"), statusOf(ahead, "settings")], ["ok", "warn"])
 
       yield* examineStoredResponses(doctor)
+      yield* examineUnsentMails(doctor)
 
       const missing = yield* damage
       const damaged = yield* doctor()
@@ -180,12 +197,14 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       const below = {
         LICENSING_DATA_DIR: `${folder}/file/a/b`,
         LICENSING_REPORTS_FONT: `${folder}/none.ttf`,
-        LICENSING_MAIL_TEMPLATES: `${folder}/none`
+        LICENSING_MAIL_TEMPLATES: `${folder}/none`,
+        LICENSING_PORTAL_LOGO: `${folder}/none.svg`
       }
       const unusable = reportOf(yield* runLine({ ...below, LICENSING_PORT: "0" }, "doctor", "--json"))
       assert.deepStrictEqual([statusOf(unusable, "data folder"), statusOf(unusable, "settings")], ["fail", "fail"])
       const problems = unusable.checks.map(({ message }) => message)
-      assert.isTrue(problems.some((problem) => problem.startsWith("LICENSING_MAIL_TEMPLATES: ")))
+      for (const start of ["LICENSING_MAIL_TEMPLATES: ", "LICENSING_PORTAL_LOGO must "])
+        assert.isTrue(problems.some((problem) => problem.startsWith(start)))
       assert.include(unusable.checks.find(({ check }) => check === "data folder")?.message, `${folder}/file is not a`)
 
       const wrong = reportOf(yield* runLine({ LICENSING_PORT: "x", LICENSING_PROT: "1" }, "doctor", "--json"))
