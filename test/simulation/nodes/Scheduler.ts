@@ -37,7 +37,7 @@ interface Waiting extends Checkpoint {
 const sortKeyOf = ({ node, point, what }: Checkpoint): string => `${node} ${what} ${point}`
 
 interface Sleeper {
-  readonly until: number
+  until: number
   readonly isShort: boolean
   readonly wake: () => void
 }
@@ -194,9 +194,11 @@ export class Scheduler {
       })
   })
 
-  /** Sets the time and wakes the fibers whose sleep has ended. */
+  /** Sets the time and wakes the fibers whose sleep has ended. A step back makes no sleep longer, and so none waits for ever. */
   setTime(now: number): void {
+    const back = Math.max(0, this.now - now)
     this.now = now
+    for (const sleeper of this.sleepers) sleeper.until -= back
     for (const sleeper of Array.from(this.sleepers)) if (sleeper.until <= now) this.wake(sleeper)
   }
 
