@@ -1167,6 +1167,7 @@ CREATE TABLE report_exports (
   updated_at timestamp with time zone NOT NULL,
   product_ids text[],
   erased_at timestamp with time zone,
+  created_by_name text,
   CONSTRAINT report_exports_pkey PRIMARY KEY (id),
   CONSTRAINT report_exports_format_check CHECK ((format = ANY (ARRAY['json'::text, 'csv'::text, 'pdf'::text]))),
   CONSTRAINT report_exports_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text])))

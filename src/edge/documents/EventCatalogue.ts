@@ -43,7 +43,7 @@ export const eventCatalogue: { readonly [T in EventType]: string } = {
   "license.policy_changed": "A license was moved to another policy, or got what its policy has now.",
   "license.key_rotated": "A license got a new key; the old key is no longer valid.",
   "license.feature_assigned": "A feature was assigned to a license, or its assignment was changed.",
-  "license.feature_removed": "A feature was removed from a license.",
+  "license.feature_removed": "A feature was removed from a license; `changes` has what its assignment had.",
   "license.feature_expired":
     "The expiry of an enabled feature of a license has passed. A feature that ends with the license has none of its own.",
   "license.usage_reset": "The quota or the counted usage of a feature was changed by a request.",

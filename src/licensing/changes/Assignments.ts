@@ -30,6 +30,16 @@ export interface AssignCommand {
   readonly metadata?: Metadata
 }
 
+const assignedFields = [
+  "enabled",
+  "max_consumptions",
+  "expires_at",
+  "expires_with_license",
+  ...allowanceNames,
+  "from_policy",
+  "metadata"
+] as const
+
 /** Refuses every write to a revoked license. */
 export const refuseRevoked = (view: LicenseView, now: number): Refused<"LICENSE_STATE_CONFLICT"> | undefined =>
   statusAt(view.license, view.policy, now) === "revoked"
@@ -72,15 +82,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, AssignCode> = {
     const placed = withPeriods(assigned, periodSource(view), now)
     const { assignment, ...ended } = returned(view, before, placed, now)
     // The event contains `from_policy` only if it changes.
-    const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
-      "enabled",
-      "max_consumptions",
-      "expires_at",
-      "expires_with_license",
-      ...allowanceNames,
-      "from_policy",
-      "metadata"
-    ])
+    const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, assignedFields)
     // A period of the subscription that has begun already ends the current one.
     const reply = (after: LicenseView) => featureOf(after, inCurrentPeriod(assignment, false, now))
     const isWaitingAsBefore = before?.expires_after_days === assignment.expires_after_days
@@ -135,12 +137,22 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
         entitlement: true,
         removedAssignments: [feature_id],
         ledger: isUnused(assignment) ? [] : [removalEntry(assignment)],
-        events: [assignmentEvent(view, "license.feature_removed", assignment, {})]
+        events: [assignmentEvent(view, "license.feature_removed", assignment, { changes: removalOf(assignment) })]
       },
       () => undefined
     )
   }
 }
+
+/** What the assignment had. Not what a new one has without being given it. */
+const removalOf = (assignment: Assignment) =>
+  changesOf<Partial<Assignment>>(assignment, { total_consumptions: 0, from_policy: false, metadata: noMetadata }, [
+    ...assignedFields,
+    "expires_after_days",
+    "total_consumptions",
+    "extra_credits",
+    "overage"
+  ])
 
 /** The ledger entry of a new maximum; without a maximum the feature is unlimited. */
 export const limitEntry = (assignment: Assignment): LedgerEntry => ({

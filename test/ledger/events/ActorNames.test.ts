@@ -68,6 +68,19 @@ layer(TestServer.layer)("The name of an API key", (it) => {
     })
   )
 
+  it.effect("stands in exports of reports, as it was when they were created", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { id, token } = yield* key("Back office")
+      const back = yield* connect({ token })
+      const created = yield* back.reports.createExport({ payload: { report_kind: "usage-summary", format: "json" } })
+      assert.strictEqual(created.created_by_name, "Back office")
+      yield* client["api-keys"].update({ params: { id }, payload: { name: "Renamed" } })
+      const stored = yield* client.reports.getExport({ params: { id: created.id } })
+      assert.deepInclude(stored, { created_by: id, created_by_name: "Back office" })
+    })
+  )
+
   it.effect("stands in the body of webhooks, and is absent where nobody has a name", () =>
     Effect.sync(() => {
       const event = {

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
+import { formatTimestamp } from "../../../src/contract/api/Timestamp.ts"
 import { type AssignCommand, assign, unassign } from "../../../src/licensing/changes/Assignments.ts"
 import { LicenseFeature } from "../../../src/licensing/model/LicenseFeature.ts"
 import { rows as anyRows } from "../../support/rules/LicenseArbitraries.ts"
@@ -175,7 +176,16 @@ describe("unassign", () => {
         event_type: "license.feature_removed",
         resource_type: "license",
         resource_id: "lic_1",
-        metadata: { feature_id: id, feature_code: "api" }
+        metadata: {
+          ...{ feature_id: id, feature_code: "api" },
+          changes: {
+            enabled: { old: true, new: null },
+            max_consumptions: { old: 10, new: null },
+            expires_at: { old: formatTimestamp(noon + day), new: null },
+            metadata: { old: { plan: "gold" }, new: {} },
+            total_consumptions: { old: 4, new: 0 }
+          }
+        }
       }
     ])
     assert.strictEqual(after.license.total_consumptions, start.license.total_consumptions)

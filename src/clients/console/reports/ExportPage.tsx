@@ -9,7 +9,7 @@ import { OneRecord } from "../parts/OneRecord.tsx"
 import { Facts, Fault, Status, Time } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
 import { useFollowing } from "../service/Following.ts"
-import { causeOf, lastOf, run, useAsk, useAskEach, useBusy, useMay } from "../service/Hooks.ts"
+import { run, useAsk, useBusy } from "../service/Hooks.ts"
 import { later } from "../service/Service.ts"
 import { fileOf } from "./ExportFile.ts"
 import { ReportsHeading } from "./ReportsHeading.tsx"
@@ -61,20 +61,13 @@ const Screen = ({ first }: { readonly first: ReportExport }) => {
   )
 }
 
-/** An export has the id of who created it; its event has the name, too. */
-const Creator = ({ of: { created_by, id } }: { readonly of: ReportExport }) => {
-  const mayRead = useMay()("event:read")
-  const query = { resource_type: "report_export", resource_id: id, event_type: "report_export.created", limit: 1 }
-  const [events] = useAskEach("listEvents", mayRead ? [{ query }] : [])
-  if (events === undefined) return <RecordName field="api_key_id" id={created_by} />
-  const event = lastOf(events)?.items[0]
-  if (event === undefined && causeOf(events) === undefined && events.waiting) return <span className="waiting">…</span>
-  return event?.actor_name === undefined ? (
+/** Exports of earlier versions have no name of who created them. */
+const Creator = ({ of: { created_by, created_by_name } }: { readonly of: ReportExport }) =>
+  created_by_name === undefined ? (
     <RecordName field="api_key_id" id={created_by} />
   ) : (
-    <Actor id={created_by} name={event.actor_name} />
+    <Actor id={created_by} name={created_by_name} />
   )
-}
 
 const nounOf = (name: string) => wordsOf(name.replace(/_(?:id|code)$/, ""))
 

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { Count } from "../../../contract/api/Int64.ts"
 import { Instant, Timestamp } from "../../../contract/api/Timestamp.ts"
+import { ActorName } from "../../../ledger/events/Event.ts"
 import { ReportKind } from "../model/Filter.ts"
 
 export const ReportExportFormat = Schema.Literals(["json", "csv", "pdf"]).annotate({
@@ -34,6 +35,7 @@ export const ReportExport = Schema.Struct({
   }),
   content_type: Schema.String.annotate({ description: "The media type of the file." }),
   created_by: Schema.String.annotate({ description: "The id of the API key or OIDC subject that requested it." }),
+  created_by_name: ActorName,
   product_ids: Schema.optionalKey(
     Schema.Array(Schema.String).annotate({
       description: "The products of the token that created it; absent: of all. The figures have no others."

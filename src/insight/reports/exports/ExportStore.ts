@@ -46,7 +46,7 @@ const decodeSequences = decodeRows(Schema.Struct({ sequence: Count }))
 const decodeSizes = decodeRows(ChunkSize)
 const decodeChunks = decodeRows(Schema.Struct({ bytes: Schema.Uint8Array, plain_size: Schema.optionalKey(Count) }))
 
-const exportColumns = `id, report_kind, format, status, filters, digest, artifact_digest, content_type, size_bytes, failure, created_by, product_ids,
+const exportColumns = `id, report_kind, format, status, filters, digest, artifact_digest, content_type, size_bytes, failure, created_by, created_by_name, product_ids,
   created_at, updated_at, erased_at, rows_done AS "rows"`
 const workColumns = `${exportColumns}, generated_at, ledger_last, collected, chunks_done, attempts, leased_until`
 
@@ -67,10 +67,10 @@ export const listExports = (sql: SqlClient.SqlClient, request: ListRequest & Exp
   })
 
 export const insertExport = (sql: SqlClient.SqlClient, row: ExportRow) => sql`
-  INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, product_ids, generated_at,
-    ledger_last, created_at, updated_at)
+  INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, created_by_name, product_ids,
+    generated_at, ledger_last, created_at, updated_at)
   VALUES (${row.id}, ${row.report_kind}, ${row.format}, ${row.status}, ${json(row.filters)}, ${row.content_type},
-    ${row.created_by}, ${row.product_ids === undefined ? null : columns.text(row.product_ids)}, ${instant(row.generated_at)}, ${row.ledger_last}, ${instant(row.created_at)},
+    ${row.created_by}, ${row.created_by_name ?? null}, ${row.product_ids === undefined ? null : columns.text(row.product_ids)}, ${instant(row.generated_at)}, ${row.ledger_last}, ${instant(row.created_at)},
     ${instant(row.updated_at)})`
 
 /** The export shows the state at the event of its creation. */

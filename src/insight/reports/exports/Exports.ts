@@ -137,6 +137,7 @@ export class Exports extends Context.Service<
           ...limit
         }
         const { mark, piece } = yield* smallContent(request, immediateRowsMax[format]).pipe(asFilterError)
+        const { actor_id, actor_name } = yield* CurrentActor
         const row: ExportRow = {
           ...request,
           id: yield* ids.make("reportExport"),
@@ -144,7 +145,8 @@ export class Exports extends Context.Service<
           digest: "",
           artifact_digest: "",
           content_type: contentTypes[format],
-          created_by: (yield* CurrentActor).actor_id,
+          created_by: actor_id,
+          ...(actor_name === undefined ? undefined : { created_by_name: actor_name }),
           created_at: now,
           updated_at: now,
           rows: 0,
