@@ -13,7 +13,7 @@ export const PortalFolder = Context.Reference<URL>("licensing/edge/documents/pub
   defaultValue: () => pageFolder("portal")
 })
 
-const noLogo = refuse("NOT_FOUND", "LICENSING_PORTAL_LOGO is not set.")
+const noLogo = refuse("NOT_FOUND", "There is no logo: set LICENSING_PORTAL_LOGO to the path of an image.")
 
 export const PortalPageHttp = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
