@@ -74,17 +74,20 @@ export class PortalLinks extends Context.Service<
       }, transaction(sql))
 
       const send = Effect.fn("PortalLinks.send")(function* (request: LinkRequest) {
-        const { items } = yield* licenses.list({ kind: "address", address: request.address }, { limit: 1 })
-        if (items.length > 0) yield* write(request)
+        // By the database's rules, which licenses are found by: JavaScript makes other small letters of a few characters.
+        const [row] = yield* sql<{ readonly address: string }>`SELECT lower(${request.address}) AS address`
+        const { address } = row!
+        const { items } = yield* licenses.list({ kind: "address", address }, { limit: 1 })
+        if (items.length > 0) yield* write({ ...request, address })
       })
       const sending = Effect.flatMap(Queue.take(waiting), (request) =>
         Effect.catchCause(send(request), (cause) => Effect.logError("A sign-in link was not sent.", cause))
       )
       yield* Effect.forkScoped(Effect.forever(sending))
 
-      const request = Effect.fn("PortalLinks.request")(function* ({ address, ...rest }: LinkRequest) {
+      const request = Effect.fn("PortalLinks.request")(function* (asked: LinkRequest) {
         if (!isOn) return yield* noMail
-        if (!Queue.offerUnsafe(waiting, { ...rest, address: address.toLowerCase() })) return yield* isFull
+        if (!Queue.offerUnsafe(waiting, asked)) return yield* isFull
       })
 
       const redeem = Effect.fn("PortalLinks.redeem")(function* (token: string) {

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { poll } from "../../support/rules/Poll.ts"
-import { browse, byMail, issue, linksTo, mailsTo } from "./Visitor.ts"
+import { browse, byMail, issue, linksTo, lowered, mailsTo } from "./Visitor.ts"
 
 layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
   it.effect("shows all licenses of its address, once, and tells nothing of addresses", () =>
@@ -48,6 +48,30 @@ layer(TestServer.layerWith(byMail))("A link by mail", (it) => {
       assert.strictEqual(again.json.error.code, "TOKEN_INVALID")
       yield* advance(15 * 60)
       assert.strictEqual((yield* ask("/sign-in/link", { token: bens[0] })).json.error.code, "TOKEN_INVALID")
+    })
+  )
+})
+
+layer(TestServer.layerWith(byMail))("An address whose small letters depend on the rules that make them", (it) => {
+  it.effect("gets links, and its licenses are erased with its customer", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      // A sigma that ends a word, and an I with a dot: PostgreSQL makes other small letters of them than JavaScript.
+      for (const [code, name] of ["ΝΙΚΟΣ", "İREM"].entries()) {
+        const email = `${name}@customer.example`
+        const customer = yield* client.customers.create({ payload: { name, code: `small-${code}`, email } })
+        const [linked, named] = [yield* issue({ customer_id: customer.id }), yield* issue({ customer_email: email })]
+        const { ask } = yield* browse()
+        yield* ask("/links", { address: email })
+        const [token] = yield* poll(linksTo(yield* lowered(email)), ({ length }) => length > 0)
+        yield* ask("/sign-in/link", { token })
+        const listed = (yield* ask("/licenses")).json.data.map(({ id }: { id: string }) => id)
+        assert.sameMembers(listed, [linked.license.id, named.license.id])
+        yield* poll(client.customers.erase({ params: { id: customer.id } }), ({ status }) => status === "erased")
+        const erased = yield* client.licenses.get({ params: { id: named.license.id } })
+        assert.isUndefined(erased.customer_email)
+        assert.strictEqual((yield* ask("/licenses")).json.error.code, "TOKEN_INVALID")
+      }
     })
   )
 })

@@ -77,3 +77,17 @@ export const mailsTo = (kind: "sign_in_link" | "rotated_key", address: string) =
 /** The tokens of the links that were mailed to an address. */
 export const linksTo = (address: string) =>
   Effect.map(mailsTo("sign_in_link", address), (mails) => mails.map(({ link }) => String(link).split("#link=")[1]!))
+
+/** An address in the database's small letters. */
+export const lowered = (address: string) =>
+  Effect.gen(function* () {
+    const { url } = yield* Database
+    const [row] = yield* Effect.provide(
+      Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql<{ readonly address: string }>`SELECT lower(${address}) AS address`
+      ),
+      Layer.fresh(databaseAt(url))
+    )
+    return row!.address
+  })

@@ -180,7 +180,7 @@ const makeStep = Effect.gen(function* () {
     const { actor_id, actor_name, actor_type, customer_id, ip_address, request_id, terms } = erasure
     const now = yield* Clock.currentTimeMillis
     const addresses = sql`
-      SELECT unnest(${columns.text(terms.map((term) => term.toLowerCase()))})
+      SELECT lower(unnest(${columns.text(terms)}))
       UNION SELECT lower(unnest(terms)) FROM erasure_records WHERE customer_id = ${customer_id}`
     yield* sql`DELETE FROM portal_sessions WHERE address IN (${addresses})`
     yield* sql`DELETE FROM portal_links WHERE address IN (${addresses})`

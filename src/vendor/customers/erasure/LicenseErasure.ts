@@ -63,7 +63,7 @@ const linkedRows = (
 const unlinkedAfter = (sql: SqlClient.SqlClient, { terms }: ErasureRow, after: string) =>
   Effect.map(
     sql<{ readonly id: string }>`
-      SELECT DISTINCT id FROM unnest(${columns.text(terms.map((term) => term.toLowerCase()))}) AS given (address)
+      SELECT DISTINCT id FROM (SELECT lower(unnest(${columns.text(terms)}))) AS given (address)
       CROSS JOIN LATERAL (
         SELECT l.id FROM licenses l
         WHERE ${hasAddress(sql, sql`given.address`)} AND l.customer_id IS NULL AND l.id > ${after} OFFSET 0
