@@ -70,6 +70,7 @@ layer(TestServer.layerWith(byMail))("An address whose small letters depend on th
         yield* poll(client.customers.erase({ params: { id: customer.id } }), ({ status }) => status === "erased")
         const erased = yield* client.licenses.get({ params: { id: named.license.id } })
         assert.isUndefined(erased.customer_email)
+        assert.lengthOf(yield* linksTo(yield* lowered(email)), 0)
         assert.strictEqual((yield* ask("/licenses")).json.error.code, "TOKEN_INVALID")
       }
     })
