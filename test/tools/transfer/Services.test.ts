@@ -11,6 +11,15 @@ import { operatorSettings, runLine } from "../../support/processes/CommandLine.t
 
 const folderOf = (service: string) => fileURLToPath(new URL(`services/${service}`, import.meta.url))
 
+const copyOf = Effect.fnUntraced(function* (service: string) {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-services-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  cpSync(folderOf(service), folder, { recursive: true })
+  return folder
+})
+
 const run = Effect.fnUntraced(function* (service: string, folder: string, ...args: ReadonlyArray<string>) {
   const { out } = yield* runLine(yield* operatorSettings, "import", service, folder, ...args, "--json")
   assert.notMatch(out, /539E5\d|CQL\d/, "no key is printed")
@@ -125,13 +134,25 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
     })
   )
 
+  it.effect("tell that a page of LicenseSpring is missing", () =>
+    Effect.gen(function* () {
+      const folder = yield* copyOf("licensespring")
+      const page = JSON.parse(readFileSync(join(folder, "licenses.json"), "utf8"))
+      const save = (name: string, results: ReadonlyArray<unknown>) =>
+        writeFileSync(join(folder, name), JSON.stringify({ ...page, results }))
+      const missing = Effect.map(run("licensespring", folder, "--dry-run"), ({ unmapped }) =>
+        unmapped.flatMap(({ message }) => (message.includes("missing: the folder") ? [message] : []))
+      )
+      save("licenses.json", page.results.slice(0, 3))
+      assert.deepStrictEqual(yield* missing, ["pages of licenses are missing: the folder has 3 of 4"])
+      save("licenses-2.json", page.results.slice(3))
+      assert.deepStrictEqual(yield* missing, [])
+    })
+  )
+
   it.effect("name the file, the record and the member that is wrong, and print no key", () =>
     Effect.gen(function* () {
-      const folder = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-services-"))),
-        (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-      )
-      cpSync(folderOf("cryptlex"), folder, { recursive: true })
+      const folder = yield* copyOf("cryptlex")
       const file = join(folder, "licenses-1.json")
       const text = readFileSync(file, "utf8")
       const errorOf = (content: string) =>

@@ -66,11 +66,17 @@ const readAccount = Effect.fnUntraced(function* (read: ReadPages, notes: Notes) 
     machines: new Map(),
     expiring: new Set()
   }
+  const lists = new Map<string, { readonly records: number; readonly total: number }>()
   yield* read((page) =>
     Effect.sync(() => {
       for (const resource of page.resources) keep(account, page, resource, notes)
+      if (page.part === undefined) return
+      const { list, records, total } = page.part
+      lists.set(list, { records: records + (lists.get(list)?.records ?? 0), total })
     })
   )
+  for (const [list, { records, total }] of lists)
+    if (records < total) notes.add(`pages of ${list} are missing: the folder has ${records} of ${total}`, list)
   return account
 })
 

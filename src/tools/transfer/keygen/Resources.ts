@@ -17,6 +17,8 @@ export interface Resource {
 export interface KeygenPage {
   readonly resources: ReadonlyArray<Resource>
   readonly policyId?: string | undefined
+  /** The list that the page is part of, if it tells its length. */
+  readonly part?: { readonly list: string; readonly records: number; readonly total: number } | undefined
 }
 
 /** Reads a page; a text says what is wrong with it, and has none of its values. */

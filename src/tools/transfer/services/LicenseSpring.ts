@@ -126,5 +126,6 @@ export const licenseSpringPage = readPages(
       )
     ])
   },
-  (document) => (Predicate.isReadonlyObject(document) ? document["results"] : document)
+  (document) => (Predicate.isReadonlyObject(document) ? document["results"] : document),
+  (document) => (Predicate.isReadonlyObject(document) ? document["count"] : undefined)
 )

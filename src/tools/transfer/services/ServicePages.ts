@@ -53,7 +53,8 @@ export const reader = <A>(
 /** Reads pages by the beginning of the file's name: `licenses-1.json` has licenses. */
 export const readPages = (
   readers: { readonly [name: string]: Reader },
-  listOf: (document: unknown) => unknown
+  listOf: (document: unknown) => unknown,
+  totalOf: (document: unknown) => unknown = () => undefined
 ): ReadPage => {
   const names = Object.keys(readers)
   return (document, file): KeygenPage | string => {
@@ -67,7 +68,8 @@ export const readPages = (
       if (Result.isFailure(read)) return `record ${index + 1}: ${read.failure}`
       resources.push(...read.success)
     }
-    return { resources }
+    const total = totalOf(document)
+    return { resources, part: typeof total === "number" ? { list: name, records: list.length, total } : undefined }
   }
 }
 
