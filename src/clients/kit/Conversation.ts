@@ -19,7 +19,7 @@ import type { Reason } from "./texts/Decisions.ts"
 import type { Binding, Refusal } from "./texts/Payloads.ts"
 import { membersOf, objectOf, toBase64 } from "./texts/ResponseText.ts"
 
-/** Each operation's path and the kind of what answers it. Those of other devices are not among them. */
+/** Each operation's path and its payload's kind, except the operations on the license's other devices. */
 const operations = {
   trial: ["trial", "entitlement"],
   activate: ["activate", "entitlement"],
@@ -58,7 +58,7 @@ export interface ConversationOptions {
   readonly platform: Platform
 }
 
-/** How often the published keys are fetched because a response names an unknown one. */
+/** The least time between two fetches of the published keys, which a response with an unknown key causes. */
 const fetchKeysMillisMin = 600_000
 
 export class Conversation {
@@ -221,7 +221,7 @@ interface Question {
   readonly isRead?: boolean
 }
 
-/** Whether a header can have the key. No license has another one, such as one with the dashes of a word processor. */
+/** Whether a header can contain the key. Other texts, such as one with a word processor's dashes, are no license's key. */
 const isSendable = (licenseKey: string): boolean => /^[ -~]*$/.test(licenseKey)
 
 const queryOf = (fields: object): string =>

@@ -120,7 +120,7 @@ export class LicenseKit {
     return this.#session.alone((session) => session.enter("checkout", "seat", licenseKey, { until }))
   }
 
-  /** Asks whether the application may go on. It is the heartbeat of an activation. */
+  /** Asks whether the application may continue. It is the heartbeat of an activation. */
   validate(): Promise<Outcome<Entitlement>> {
     return this.#session.alone((session) => session.use("validate", {}))
   }
@@ -154,7 +154,7 @@ export class LicenseKit {
     return this.#conversation.offlineRequest()
   }
 
-  /** Goes by an offline envelope that was brought to this machine: the text of the file or the QR code. */
+  /** Uses an offline envelope that was brought to this machine: the text of the file or the QR code. */
   openOffline(envelope: string, licenseKey?: string): Promise<Outcome<OfflineEntitlement>> {
     return this.#session.alone((session) => session.openOffline(envelope, licenseKey))
   }

@@ -175,7 +175,7 @@ const deviceChecks = (
   return [["device_active", isRefused(active) ? active : undefined]]
 }
 
-/** Also while the slot is only held for it. */
+/** Also if the device is deactivated and its slot is held until its offline envelope ends. */
 const hasOwnSlot = (device: DeviceRecord | undefined, now: number) =>
   (device !== undefined && hasSlot(device)) || heldUntil(device, now) !== undefined
 

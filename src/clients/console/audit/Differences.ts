@@ -30,10 +30,10 @@ export const memberOf = (name: string, nameOf: NameOf): string => {
   return code === undefined ? wordsOf(name.replace(/_id$/, "")) : nameOf(code)
 }
 
-/** What stands for a fingerprint or a host name: the device has a name. */
+/** Events have digests of fingerprints and host names. Readers see the device's name instead. */
 const isDigest = (value: Schema.Json) => typeof value === "string" && /^sha256:[\da-f]+$/.test(value)
 
-/** What was recorded, by name, without digests, and without what has no value before and after, as the empty metadata of a new record. */
+/** What was recorded, by name, without digests, and without changes from empty to empty, such as the metadata of a new record. */
 export const recordedIn = ({ changes, ...others }: Members): ReadonlyArray<readonly [string, Schema.Json]> =>
   Object.entries({ ...others, ...(isMembers(changes) ? changes : {}) }).filter(
     ([, value]) => !isDigest(value) && !(isChange(value) && isEmpty(value.old) && isEmpty(value.new))

@@ -1,4 +1,4 @@
-/** What the address of the list of bulk jobs names. */
+/** The query parameters of the list of bulk jobs. */
 import { Schema } from "effect"
 import { bulkJobFilters } from "../../../licensing/bulk/BulkJob.ts"
 import { CreatedSearch } from "../parts/CodeSearch.ts"

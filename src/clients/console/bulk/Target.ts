@@ -4,7 +4,7 @@ import type { Chosen, Filters } from "../batch/Chosen.ts"
 
 export type Target = Pick<typeof BulkJobCreate.Type, "filter" | "license_ids" | "confirm_all">
 
-/** The filters as texts, without what sorts, splits and extends the list, and without a blank q, which filters nothing. */
+/** The filters as texts, without the parameters for sort, pages and expansion, and without a blank q, which filters nothing. */
 const filterOf = ({ cursor: _, expand: __, include_total: ___, limit: ____, sort: _____, ...filters }: Filters) =>
   Object.fromEntries(
     Object.entries(filters).flatMap(([name, value]: [string, unknown]) =>

@@ -1,6 +1,6 @@
 /**
- * How a change of an order's or subscription's status is taken back, together with what it did to licenses: unless somebody has
- * changed the status again since. Revoked licenses cannot be given back.
+ * Undoes a change of an order's or subscription's status, and what it did to licenses, unless somebody has changed the status again
+ * since. Revocations cannot be undone.
  */
 import { Effect, Exit } from "effect"
 import { type Refusal, refuse } from "../../../contract/api/Failure.ts"

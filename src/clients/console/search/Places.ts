@@ -8,7 +8,7 @@ export interface Item {
   readonly name: string
   /** One of these is enough. */
   readonly scopes: ReadonlyArray<ManagementScope>
-  /** The address of screens that belong to it, too. */
+  /** The beginning of further addresses whose screens belong to this place. */
   readonly also?: string
 }
 

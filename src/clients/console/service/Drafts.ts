@@ -8,11 +8,10 @@ import { currentSession, onSession, type Session } from "./Session.ts"
 
 /** By the path of the screen, and the name of what was open there. */
 const drafts = new Map<string, unknown>()
-/** Forms that are open again by themselves. */
+/** Forms that were opened again after a sign-in. */
 const reopened = new Set<string>()
 let owner: string | undefined
 
-/** Drops what is kept: it is no longer needed. */
 export const forgetDrafts = (): void => {
   drafts.clear()
   reopened.clear()
@@ -43,7 +42,7 @@ const keep = (session: Session, key: string, draft: unknown): void => {
   drafts.set(key, draft)
 }
 
-/** What was kept under a name. If the session ends, what `read` gives is kept, unless that is undefined; without a name, nothing. */
+/** What was kept under a name. When the session ends by itself, the result of `read` is kept. Without a name nothing is. */
 export const useDraft = <A>(name: string | undefined, read: () => A | undefined): A | undefined => {
   const [session] = useState(currentSession)
   const [key] = useState(() => (name === undefined ? undefined : keyOf(name)))
@@ -66,7 +65,7 @@ export const useDraft = <A>(name: string | undefined, read: () => A | undefined)
   return draft
 }
 
-/** A state that goes on in the next session of the same person. */
+/** A state that the next session of the same person takes over. */
 export const useKeptState = <A>(name: string) => {
   const latest = useRef<A>(undefined)
   const draft = useDraft<A>(name, () => latest.current)

@@ -42,7 +42,7 @@ export const reachable = Effect.flatMap(ways, ({ issuer, provider }) =>
   issuer === undefined || provider === undefined ? Effect.fail(unreachable) : Effect.succeed({ issuer, provider })
 )
 
-/** Goes to the provider's page. The provider sends the reader back to the address that is open now. */
+/** Goes to the provider's page. After the return to `redirectUri` the console opens the address that is open now. */
 export const begin = Effect.fn("Provider.begin")(function* (
   { provider }: Reachable,
   keep: boolean,
@@ -92,14 +92,14 @@ export const finish = Effect.fn("Provider.finish")(function* (at: Reachable, { b
   })
 })
 
-/** Newer tokens, if the provider gave a token that renews. */
+/** New tokens for a refresh token. */
 export const renewed = Effect.fn("Provider.renewed")(function* (refresh: Redacted.Redacted<string>) {
   const tokens = yield* tokensFrom(yield* reachable, (oauth, as, client, options) =>
     oauth
       .refreshTokenGrantRequest(as, client, oauth.None(), Redacted.value(refresh), options)
       .then((found) => oauth.processRefreshTokenResponse(as, client, found))
   )
-  // A provider may let the token that renews stay the same (RFC 6749, section 6).
+  // Without a new refresh token in the response the old one stays valid (RFC 6749, section 6).
   return { refresh, ...tokens }
 })
 

@@ -13,7 +13,7 @@ export interface Resource {
   readonly relationships?: { readonly [name: string]: { readonly data?: unknown } | null | undefined }
 }
 
-/** A page, with the policy whose entitlements it lists, if it does. */
+/** A page; of a list of a policy's entitlements, also the policy's id. */
 export interface KeygenPage {
   readonly resources: ReadonlyArray<Resource>
   readonly policyId?: string | undefined
@@ -21,7 +21,7 @@ export interface KeygenPage {
   readonly part?: { readonly list: string; readonly records: number; readonly total: number } | undefined
 }
 
-/** Reads a page; a text says what is wrong with it, and has none of its values. */
+/** Reads a page. A text in place of a page says what is wrong, without values of the page. */
 export type ReadPage = (document: unknown, name: string) => KeygenPage | string
 
 /** Bytes of the largest page. Pages of Keygen's API have 100 resources. */
@@ -36,7 +36,7 @@ export const related = ({ relationships }: Resource, ...names: ReadonlyArray<str
   return undefined
 }
 
-/** Reads all pages of a folder, as often as `read` runs; one page is in memory at a time. */
+/** Gives a function that reads all pages of a folder, each time it is called; one page is in memory at a time. */
 export const pageFolder = Effect.fnUntraced(function* (folder: string, pageOf: ReadPage) {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -79,6 +79,6 @@ export const keygenPage: ReadPage = (document) => {
   return { resources: list, policyId: /\/policies\/([^/?]+)\/entitlements/.exec(self)?.[1] }
 }
 
-/** Says nothing of the text, which has keys: messages of the parser quote it. */
+/** Replaces the parser's message, which quotes the text and so license keys. */
 const notJson = "It is no JSON: save the response of the API again."
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
