@@ -1,15 +1,15 @@
 /**
  * Reports the health of deliveries. Of finished deliveries it reads only counts per ten minutes, and of pending ones
- * the index, up to a limit. So the cost does not depend on the number of deliveries.
+ * the index, up to a limit. So the cost depends on the number of endpoints, not of deliveries.
  */
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { Count } from "../../contract/api/Int64.ts"
 import { dayMillis } from "../../contract/api/Timestamp.ts"
 import { instant } from "../../platform/postgres/driver/Parameters.ts"
 import { decodeRows } from "../../platform/postgres/queries/Sql.ts"
 import { WebhookEndpointHealth, type WebhookHealth } from "./WebhookHealth.ts"
 
+/** The maximum number of endpoints in `per_endpoint`; the totals are of all. */
 const endpointsMax = 1_000
 /** The maximum count of pending deliveries of one endpoint. */
 const countedMax = 100_000
@@ -19,7 +19,6 @@ const degradedAgeMillis = 300_000
 const failingAgeMillis = 3_600_000
 
 const decodeEndpoints = decodeRows(WebhookEndpointHealth)
-const decodeTotals = decodeRows(Schema.Struct({ total: Count, active: Count }))
 
 export class DeliveryHealth extends Context.Service<
   DeliveryHealth,
@@ -36,7 +35,7 @@ export class DeliveryHealth extends Context.Service<
           coalesce(past.delivered, 0)::bigint AS delivered_24h, coalesce(past.failed, 0)::bigint AS failed_24h,
           coalesce(past.exhausted, 0)::bigint AS exhausted_24h, last_success_at, last_failure_at,
           last_failure AS last_failure_reason
-        FROM (SELECT * FROM webhook_endpoints ORDER BY created_at DESC, id DESC LIMIT ${endpointsMax}) AS e
+        FROM webhook_endpoints AS e
         CROSS JOIN LATERAL (
           SELECT count(*) AS pending, count(*) FILTER (WHERE attempts > 0) AS retrying, min(created_at) AS oldest_pending_at,
             min(due_at) AS next_attempt_at
@@ -51,20 +50,11 @@ export class DeliveryHealth extends Context.Service<
         ) AS past
         ORDER BY e.created_at DESC, e.id DESC`
 
-      const totals = decodeTotals(sql`
-        SELECT count(*) AS total, count(*) FILTER (WHERE is_active) AS active FROM webhook_endpoints`)
-
       const report = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const rows = yield* decodeEndpoints(endpointRows(now))
-        const [endpoints] = yield* totals
-        const { active, total } = endpoints!
-        const per_endpoint = rows.map((health): WebhookEndpointHealth => ({ ...health, ...derived(health, now) }))
-        return {
-          endpoints: { total, active, disabled: total - active },
-          ...summarize(per_endpoint, now),
-          per_endpoint
-        }
+        const endpoints = rows.map((health): WebhookEndpointHealth => ({ ...health, ...derived(health, now) }))
+        return { ...summarize(endpoints, now), per_endpoint: endpoints.slice(0, endpointsMax) }
       })
 
       return DeliveryHealth.of({ report: Effect.orDie(Effect.withSpan(report, "DeliveryHealth.report")) })
@@ -114,6 +104,7 @@ const summarize = (endpoints: ReadonlyArray<WebhookEndpointHealth>, now: number)
   const last_failure_at = extreme(Math.max, endpoints, "last_failure_at")
   return {
     status,
+    endpoints: { total: endpoints.length, active: active.length, disabled: endpoints.length - active.length },
     deliveries,
     ...oldestPending,
     ...rates,
@@ -123,10 +114,10 @@ const summarize = (endpoints: ReadonlyArray<WebhookEndpointHealth>, now: number)
 }
 
 const extreme = (
-  pick: (...values: ReadonlyArray<number>) => number,
+  pick: (one: number, other: number) => number,
   endpoints: ReadonlyArray<WebhookEndpointHealth>,
   field: "oldest_pending_at" | "last_success_at" | "last_failure_at"
 ): number | undefined => {
   const values = endpoints.flatMap((endpoint) => endpoint[field] ?? [])
-  return values.length === 0 ? undefined : pick(...values)
+  return values.length === 0 ? undefined : values.reduce((one, other) => pick(one, other))
 }

@@ -179,6 +179,27 @@ layer(Subject([]))("Webhook health with abandoned deliveries", (it) => {
   )
 })
 
+layer(Subject([]))("Webhook health of more endpoints than it lists", (it) => {
+  it.effect("has totals of all of them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const oldest = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
+      yield* appendEvent()
+      yield* sql`
+        INSERT INTO webhook_endpoints
+          SELECT (jsonb_populate_record(e, jsonb_build_object('id', 'wh_' || n, 'is_active', n > 3, 'event_types', '["product.deleted"]'::jsonb,
+            'created_at', e.created_at + n * interval '1 second'))).*
+          FROM webhook_endpoints AS e, generate_series(1, 1000) AS n`
+      const { deliveries, endpoints, oldest_pending_at, per_endpoint } = yield* report
+      assert.deepStrictEqual(endpoints, { total: 1_001, active: 998, disabled: 3 })
+      assert.strictEqual(deliveries.pending, 1)
+      assert.isDefined(oldest_pending_at)
+      assert.strictEqual(per_endpoint.length, 1_000)
+      assert.isFalse(per_endpoint.some(({ webhook_id }) => webhook_id === oldest.webhook.id))
+    })
+  )
+})
+
 layer(layerService())("Webhook health over HTTP", (it) => {
   it.effect("is returned to ops:read only, in the contract's shape", () =>
     Effect.gen(function* () {
