@@ -25,7 +25,7 @@ export const delayAfter = (
 /** A Retry-After header, in seconds or a date (RFC 9110, 10.2.3), as milliseconds from now; 0 if it is neither. */
 export const retryAfterMillis = (header: string | undefined, now: number): number => {
   if (header === undefined) return 0
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000
+  if (/^\d+$/.test(header)) return Number(header) * 1_000
   const date = Date.parse(header)
   return Number.isNaN(date) ? 0 : Math.max(0, date - now)
 }

@@ -30,6 +30,7 @@ describe("delayAfter", () => {
     assert.strictEqual(delayAfter([5], 1, 0.5, 60_000), 60_000)
     assert.strictEqual(delayAfter([5], 1, 0.5, 1), 5_000)
     assert.strictEqual(delayAfter([5], 1, 0.5, 10 ** 12), 86_400_000)
+    assert.strictEqual(delayAfter([5], 1, 0.5, Number.POSITIVE_INFINITY), 86_400_000)
     assert.strictEqual(delayAfter([604_800], 1, 0.5, 10 ** 12), 604_800_000)
     assert.isUndefined(delayAfter([5], 2, 0.5, 60_000))
   })
@@ -45,7 +46,8 @@ describe("retryAfterMillis", () => {
       ["120", 120_000],
       ["1.5", 0],
       ["-5", 0],
-      ["99999999999", 0],
+      ["9".repeat(11), 99_999_999_999_000],
+      ["9".repeat(400), Number.POSITIVE_INFINITY],
       ["Tue, 01 Jan 2030 00:02:00 GMT", 120_000],
       ["Mon, 31 Dec 2029 23:59:00 GMT", 0],
       ["soon", 0]
