@@ -57,6 +57,8 @@ export class PortalLinks extends Context.Service<
         const token = yield* Effect.provideService(generateOpaque, SecureRandom.SecureRandom, random)
         const now = yield* Clock.currentTimeMillis
         const expiresAt = now + linkMinutes * 60_000
+        // Nodes count the links of an address one after another.
+        yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${`licensing/portal_links/${address}`}, 0))`
         const written = yield* sql`
           INSERT INTO portal_links (token_hash, address, expires_at)
           SELECT ${bytes(sha256(token))}, ${address}, ${instant(expiresAt)}
