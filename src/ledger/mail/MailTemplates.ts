@@ -53,8 +53,8 @@ export class MailTemplates extends Context.Service<
       const templates = yield* parseAll(sources)
 
       const find = (kind: MailKind, language: string) => {
-        const tags = [language, language.split("-")[0]!, mailLanguage, mailLanguage.split("-")[0]!, "en"]
-        const found = tags.map((tag) => tag.toLowerCase()).find((tag) => templates.has(`${kind}.${tag}`)) ?? "en"
+        const tags = [...tagsOf(language), ...tagsOf(mailLanguage)]
+        const found = tags.find((tag) => templates.has(`${kind}.${tag}`)) ?? "en"
         return { language: found, ...templates.get(`${kind}.${found}`)! }
       }
 
@@ -71,6 +71,12 @@ export class MailTemplates extends Context.Service<
       })
     })
   )
+}
+
+/** The tag, and the shorter ones that include its language: zh-hant-tw, zh-hant, zh (RFC 4647, 3.4). */
+const tagsOf = (language: string): ReadonlyArray<string> => {
+  const parts = language.toLowerCase().split("-")
+  return parts.map((_, index) => parts.slice(0, parts.length - index).join("-"))
 }
 
 const shownValues = (values: MailContent["values"], language: string): Values =>

@@ -13,16 +13,18 @@ export const recipientOf = (
 ): NewMail["to"] | undefined => {
   const address = customer_email ?? customer?.email
   if (address === undefined || !isMailAddress(address)) return undefined
-  const { language = customer?.language } = metadata
   return {
     address,
     name: customer_name ?? (customer?.name || undefined),
-    language: typeof language === "string" && language.length <= languageMax ? language : undefined
+    language: [metadata["language"], customer?.language].find(isLanguage)
   }
 }
 
 /** Characters of a language tag (RFC 5646, 4.4.1). */
 const languageMax = 35
+
+const isLanguage = (value: unknown): value is string =>
+  typeof value === "string" && value !== "" && value.length <= languageMax
 
 export const noRecipient =
   "There is no e-mail address to send the key to: set customer_email, or the customer's email, or leave send_key out."

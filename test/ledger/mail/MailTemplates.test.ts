@@ -26,6 +26,18 @@ describe("A template", () => {
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 
+  it.effect("is the one of the nearest language: without the region, then without the script", () =>
+    Effect.gen(function* () {
+      const { render } = yield* withFile("license_key.zh-Hant.txt")
+      const subjectIn = (language: string) =>
+        render("license_key", { to: { address: "a@example.com", language }, values: { license_key: "LK-A" } }).subject
+      assert.strictEqual(subjectIn("zh-Hant-TW"), "Key")
+      assert.strictEqual(subjectIn("zh-hant"), "Key")
+      assert.include(subjectIn("zh-Hans-CN"), "Your license key")
+      assert.include(subjectIn("de-Latn-AT"), "Ihr Lizenzschlüssel")
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
   it.effect("of something that is not a language stops the start, not the mails", () =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(withFile("license_key.en-usa.txt"))

@@ -42,6 +42,11 @@ describe("the recipient of mails", () => {
     assert.isUndefined(languageOf(7))
   })
 
+  it("has the customer's language if the license's is none", () => {
+    for (const language of [null, "", 7, {}, "x".repeat(36)])
+      assert.strictEqual(recipientOf({ ...own, metadata: { language } }, linked)?.language, "fr")
+  })
+
   it("is asked for by the refusal of the field that wants it", () => {
     const { code, detail, message } = refuseNoRecipient("licenses[2].send_key")
     assert.deepStrictEqual([code, detail], ["VALIDATION_ERROR", "licenses[2].send_key"])
