@@ -28,7 +28,9 @@ export const MailHealth = Schema.Struct({
   last_success_at: Schema.optionalKey(Timestamp),
   last_failure_at: Schema.optionalKey(Timestamp),
   last_failure_reason: Schema.optionalKey(
-    Schema.String.annotate({ description: "status_<n>, timeout, connection_failed, tls_failed, sign_in_refused, …" })
+    Schema.String.annotate({
+      description: "status_<n>, timeout, connection_failed, tls_failed, sign_in_refused, sender_refused, …"
+    })
   )
 }).annotate({ identifier: "MailHealth", description: "How mails go: how many are pending, sent and failed." })
 export type MailHealth = typeof MailHealth.Type

@@ -29,6 +29,8 @@ const leaseMillis = 180_000
 /** Longer than the day that reports read, so that they also know the last success. */
 const countsMillisMax = 30 * dayMillis
 const outcomesMax = 256
+/** Refusals that every mail would get, until a setting or the server is corrected. */
+const reasonsForAll: ReadonlySet<string> = new Set(["sender_refused", "sign_in_refused"])
 
 export class MailWorker extends Context.Service<
   MailWorker,
@@ -73,7 +75,7 @@ export class MailWorker extends Context.Service<
   )
 }
 
-/** While the server cannot be reached, mails wait without attempts of their own. */
+/** While the server takes no mails, they wait without attempts of their own. */
 const makeOutages = (sql: SqlClient.SqlClient) => {
   let failures = 0
   let until = 0
@@ -101,18 +103,21 @@ const makeSending = Effect.gen(function* () {
   const prepare = yield* makePrepare
   const record = yield* makeRecorder
 
-  /** Returns whether the connection can take another mail. */
+  /** Returns whether the connection can take another mail. Fails if the server takes none. */
   const attempt = Effect.fn("MailWorker.attempt")(function* (connection: MailConnection, mail: Rows.ClaimedMail) {
+    const release = Effect.ignore(Rows.releaseMails(sql, [mail]))
     const sending = Effect.flatMap(prepare(mail), connection.send)
-    const result = yield* Effect.onInterrupt(Effect.result(sending), () =>
-      Effect.ignore(Rows.releaseMails(sql, [mail]))
-    )
+    const result = yield* Effect.onInterrupt(Effect.result(sending), () => release)
+    if (Result.isFailure(result) && reasonsForAll.has(result.failure.reason)) {
+      yield* release
+      return yield* result.failure
+    }
     yield* Effect.uninterruptible(record(yield* outcomeOf(mail, result)))
     yield* sendHeartbeat
     return Result.isSuccess(result) || result.failure.isConnected
   })
 
-  /** Sends waiting mails over one connection at a time. Fails if the server takes no connection. */
+  /** Sends waiting mails over one connection at a time. Fails if the server takes no connection or no mail. */
   const sendSome = Effect.fnUntraced(function* (waiting: Array<Rows.ClaimedMail>, until: number) {
     const inTime = Effect.map(Clock.currentTimeMillis, (now) => now < until)
     const overOneConnection = Effect.gen(function* () {
@@ -126,7 +131,7 @@ const makeSending = Effect.gen(function* () {
     while (waiting.length > 0 && (yield* inTime)) yield* Effect.scoped(overOneConnection)
   })
 
-  /** Returns why the server cannot be reached. Mails that were not tried are released. */
+  /** Returns why the server takes no mails. Mails that were not tried are released. */
   return Effect.fnUntraced(function* (claimed: ReadonlyArray<Rows.ClaimedMail>) {
     const waiting = [...claimed]
     const until = (yield* Clock.currentTimeMillis) + sendingMillisMax

@@ -163,10 +163,14 @@ const aboutSize = /^5\d\d[ -]5\.(2\.3|3\.4)\b/
 const isTooLarge = ({ code, command, response = "", responseCode }: SmtpError): boolean =>
   (command === "MAIL FROM" && (responseCode === 552 || code === "EMESSAGE")) || aboutSize.test(response)
 
-/** What the server replies may contain the address, so only its number is kept. */
-const reasonOf = ({ code = "", message = "", responseCode }: SmtpError): string =>
-  reasons[code === "ESOCKET" && aboutTls.test(message) ? "ETLS" : code] ??
-  (responseCode === undefined ? "connection_failed" : `status_${responseCode}`)
+/** What the server replies may contain the address, so only its number is kept. All mails have the same sender. */
+const reasonOf = ({ code = "", command, message = "", responseCode }: SmtpError): string => {
+  const known = reasons[code === "ESOCKET" && aboutTls.test(message) ? "ETLS" : code]
+  if (known !== undefined) return known
+  if (responseCode === undefined) return "connection_failed"
+  if (command !== "MAIL FROM" || responseCode < 500) return `status_${responseCode}`
+  return aboutTheClient.has(responseCode) ? "sign_in_refused" : "sender_refused"
+}
 
 const tooLarge = { reason: "too_large", isFinal: true } as const
 

@@ -19,7 +19,7 @@ export const checkMail = Effect.gen(function* () {
       )
     )
   )
-  if (Result.isSuccess(connected)) return ok(`${name} takes mails`)
+  if (Result.isSuccess(connected)) return ok(`${name} can be used; whether it accepts LICENSING_MAIL_FROM is not tried`)
   return fail(`${name} takes no mails: ${connected.failure.reason}`, adviceOf(connected.failure))
 })
 

@@ -116,16 +116,29 @@ describe("A mail", () => {
     }).pipe(Effect.provide(layers))
   )
 
-  it.effect("is kept when the server refuses the sender, because a setting helps", () =>
-    Effect.gen(function* () {
-      const server = yield* makeMailServer()
-      const { pass, queue } = yield* makeNode(server)
-      server.reply((stage) => (stage === "sender" ? 553 : undefined))
-      yield* queue(linkTo("a@example.com"))
-      yield* pass
-      assert.strictEqual((yield* rows)[0]!.attempts, 1)
-    }).pipe(Effect.provide(layers))
-  )
+  for (const [status, reason] of [
+    [553, "sender_refused"],
+    [530, "sign_in_refused"]
+  ] as const)
+    it.effect(`waits like all others while the server refuses the sender with ${status}, because a setting helps`, () =>
+      Effect.gen(function* () {
+        const server = yield* makeMailServer()
+        const { pass, queue } = yield* makeNode(server)
+        server.reply((stage) => (stage === "sender" ? status : undefined))
+        const addresses = Array.from({ length: 12 }, (_, index) => `m${index}@example.com`)
+        yield* queue(...addresses.map((address) => linkTo(address)))
+        yield* pass
+        const waiting = (yield* rows).map(({ attempts, leased_until }) => [attempts, leased_until])
+        assert.deepStrictEqual(waiting, Array(addresses.length).fill([0, null]))
+        assert.deepStrictEqual(yield* counts, { sent: 0, failed: 1, given_up: 0, last_failure: reason })
+        server.reply(() => undefined)
+        yield* pass
+        assert.deepStrictEqual(server.accepted, [])
+        yield* TestClock.adjust("5 seconds")
+        yield* pass
+        assert.lengthOf(server.accepted, addresses.length)
+      }).pipe(Effect.provide(layers))
+    )
 
   it.effect("is given up when the server refuses it for good, also if it then closes the connection", () =>
     Effect.gen(function* () {
@@ -150,10 +163,10 @@ describe("A mail", () => {
       server.reply((stage) => (stage === "sender" ? "550 and close" : undefined))
       yield* queue(linkTo("a@example.com"))
       yield* pass
-      assert.strictEqual((yield* rows)[0]!.attempts, 1)
+      assert.strictEqual((yield* rows)[0]!.attempts, 0)
       // The commands after a refused one are sent with it, and get no reply.
       server.reply((stage) => (stage === "recipient" ? "550 and close" : undefined))
-      yield* TestClock.adjust("67 seconds")
+      yield* TestClock.adjust("5 seconds")
       yield* pass
       assert.deepStrictEqual(yield* rows, [])
       assert.deepStrictEqual(yield* counts, { sent: 0, failed: 2, given_up: 1, last_failure: "status_550" })

@@ -10,6 +10,7 @@ const failures: Readonly<Record<string, string>> = {
   address_unknown: "The mail server’s name is not known",
   tls_failed: "The mail server’s certificate was not accepted",
   sign_in_refused: "The mail server refused the sign-in",
+  sender_refused: "The mail server refused the sender: see LICENSING_MAIL_FROM",
   too_large: "A mail was larger than the mail server accepts"
 }
 
