@@ -14,7 +14,7 @@ export interface KitOptions {
   readonly binding: Binding
   readonly store: Store
   readonly appVersion?: string
-  /** How long the application goes on after next_check_at while the service is not reached; 72 hours unless given. */
+  /** How long the application continues after next_check_at while the service is not reached; 72 hours unless given. */
   readonly toleranceHours?: number
   /** How long a request may take; 15 seconds unless given, at most 2,147,483,647 (24 days). */
   readonly timeoutMillis?: number

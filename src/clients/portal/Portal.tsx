@@ -127,7 +127,7 @@ const Header = (props: { readonly page: PageFacts | undefined; readonly session:
   )
 }
 
-/** Until the service has answered, the session goes on: nobody may believe to have left a shared computer. */
+/** Shows the end of the session only after the service has confirmed it: somebody may leave a shared computer then. */
 const SignOut = ({ leave }: Pick<Session, "leave">) => {
   const texts = useTexts()
   const { isBusy, refused, run } = useAction(leave)

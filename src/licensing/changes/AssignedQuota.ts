@@ -5,7 +5,7 @@ import type { Quota } from "../model/Usage.ts"
 import { type Refused, reject } from "../rules/LicenseCommand.ts"
 import type { PeriodSource } from "../rules/UsagePeriods.ts"
 
-/** Absent fields keep their value; without periods nothing else about periods stays. */
+/** Absent fields keep their value. Without reset_period the other fields of periods are not kept. */
 export const quotaAfter = (before: Assignment | undefined, command: Allowance): Quota => {
   const reset_period = updatedValue(command.reset_period, before?.reset_period)
   const periods = reset_period === undefined ? undefined : before

@@ -1,6 +1,6 @@
 /**
- * The usage of features that a policy took away. It continues when a feature returns, in whatever way: the count until the end
- * of its period, bought credits for ever.
+ * The usage of features that a policy took away. It continues when a feature returns, by a policy or by hand: the count until the
+ * end of its period, bought credits without an end.
  */
 import type { NewEvent } from "../../ledger/events/Entry.ts"
 import type { Assignment, LicenseRecord, LicenseView } from "../model/LicenseRecords.ts"

@@ -43,7 +43,7 @@ const toggle = (
   chosen: boolean,
   last?: string
 ) => {
-  // Without one row, all that the filters choose are no longer chosen: the rest of the page is.
+  // When one row is excluded from all that the filters choose, the other rows of the page stay chosen, and nothing beyond it.
   const next = new Map(selection.all ? rows.map((row) => [row.id, row]) : selection.rows)
   for (const license of licenses) {
     if (chosen) next.set(license.id, license)

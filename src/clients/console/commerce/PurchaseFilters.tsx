@@ -23,7 +23,7 @@ interface Filters {
 export const OfProduct = (props: {
   readonly product: string | undefined
   readonly title: string
-  /** What such a record is, where there is no product yet. */
+  /** Explains the records while there is no product yet. */
   readonly hint: string
   readonly children: (product: string) => ReactNode
 }) => {

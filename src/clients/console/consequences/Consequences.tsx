@@ -57,7 +57,7 @@ const DifferenceList = ({ of }: { readonly of: ReadonlyArray<Difference> }) => (
   />
 )
 
-/** A new key changes nothing else, so nothing is asked for: the key that ends, and who must enter the new one. */
+/** Which key ends, and how many devices must enter the new one. Needs no preview, because a new key changes nothing else. */
 export const KeyReplaced = ({ license }: { readonly license: License }) => {
   const { active_device_count: devices, license_key_last4, license_key_prefix } = license
   return (

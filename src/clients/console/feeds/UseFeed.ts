@@ -6,7 +6,7 @@ import { type Entry, type Feed, type FeedPage, type Read, readNewer, readSome, w
 
 type Ask<A extends Entry> = (cursor: number | undefined) => Promise<Exit.Exit<FeedPage<A>, unknown>>
 
-/** Further down, somebody reads. */
+/** Scrolled further down than this, the reader is reading, and the feed stays as it is. */
 const readingPixels = 160
 
 const onScroll = (notify: () => void) => {
@@ -50,7 +50,7 @@ export const useFeed = <A extends Entry>(
       setCause(Exit.isSuccess(exit) ? undefined : exit.cause)
       return Exit.isSuccess(exit) ? exit.value : undefined
     })
-  /** Only one read goes on at a time, and one of earlier filters shows nothing. */
+  /** Only one read runs at a time. The result of one with earlier filters is dropped. */
   const once = <B>(work: () => Promise<B | undefined>, next: (value: B) => Feed<A>): Promise<void> => {
     if (running.current !== undefined) return running.current
     const of = shown.current
@@ -109,7 +109,7 @@ export const useFeed = <A extends Entry>(
     if (busy) return
     setBusy(true)
     const of = shown.current
-    // A read that goes on is awaited first.
+    // Waits for a read in progress first.
     void Promise.resolve(running.current)
       .then(() => (of === shown.current ? readDown() : undefined))
       .finally(() => of === shown.current && setBusy(false))

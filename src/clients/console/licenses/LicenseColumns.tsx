@@ -7,7 +7,7 @@ import { licenseName } from "../parts/LicenseName.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
 import { Expiry } from "./Expiry.tsx"
 
-/** Where all belong to one customer: each is named by what was bought, and by whom if that is somebody else. */
+/** In a list of one customer's licenses: product and policy, and the holder's name if it is not the customer's. */
 const boughtColumn: Column<License> = {
   title: "License",
   show: (license) => {

@@ -162,7 +162,7 @@ const OneMore = ({ license, limit, noun }: OneMoreProps) => {
   )
 }
 
-/** Raises a limit, unless somebody has changed it since it was shown: a higher one would be lowered. `sent`: perhaps it was done. */
+/** Raises a limit, unless somebody has changed it since it was shown. `sent`: an earlier attempt may have raised it. */
 const oneMore = Effect.fnUntraced(function* (
   { id, limits }: License,
   limit: Limit,

@@ -46,7 +46,7 @@ const columns: ReadonlyArray<Column<Worker>> = [
   { title: "Crashes", number: true, show: ({ deaths }) => countOf(deaths) }
 ]
 
-/** Those that need somebody come first. */
+/** Workers that need attention come first. */
 const rankOf = ({ status }: Worker) => ({ dead: 0, failing: 1, ok: 2 })[status]
 
 export const Workers = ({ workers }: { readonly workers: ReadonlyArray<Worker> }) => (

@@ -5,7 +5,7 @@ import { countOf } from "./Format.ts"
 
 interface Few {
   readonly isFew: boolean
-  /** Shows all, or fewer again; nothing if there are no more. */
+  /** The button that shows all rows, or fewer again; nothing if all are shown anyway. */
   readonly toggle: ReactNode
 }
 

@@ -33,7 +33,7 @@ export const nameOfEvent = (type: string): string =>
 
 export const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1)
 
-/** 0 is no limit in most limits of the contract. */
+/** In most limits of the contract 0 means unlimited. */
 export const limitOf = (limit: number) => (limit === 0 ? "no limit" : countOf(limit))
 
 export const counted = (count: number, unit: string) => `${countOf(count)} ${unit}${count === 1 ? "" : "s"}`

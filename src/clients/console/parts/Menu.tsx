@@ -22,7 +22,7 @@ export const Menu = (props: {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
-  // Styles set by script are no inline styles for the page's security policy.
+  // The page's security policy does not count styles that a script sets as inline styles.
   const place = useCallback(() => {
     const [box, menu] = [button.current, list.current]
     if (box === null || menu === null) return

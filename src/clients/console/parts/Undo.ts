@@ -1,4 +1,4 @@
-/** How a change is taken back: what it changed is again as it was before, unless somebody has changed it since. */
+/** Undoes a change by restoring the earlier values, unless somebody has changed them since. */
 import { Effect, Exit } from "effect"
 import { refuse } from "../../../contract/api/Failure.ts"
 import type { Client, OperationId, Request } from "../../client/Client.ts"
@@ -25,8 +25,8 @@ export const undoOfEdit = <A>({ record, reread }: Edited, sent: object, after: A
 }
 
 /**
- * A change of a state, as a suspension. What somebody else has done meanwhile is not done again: undoing it would take theirs back. If
- * the dialog has sent it and does not know how it ended, it is sent again.
+ * A change of a state, such as a suspension. It is refused if somebody else has made it meanwhile, because an undo would revert their
+ * change. If the dialog has sent it and does not know how it ended, it is sent again.
  */
 export const unlessDone = <A, Id extends OperationId>(
   { isDone, noun, read }: Stated<A>,
@@ -48,7 +48,7 @@ interface Stated<A> {
   readonly isDone: (current: A) => boolean
 }
 
-/** Takes a change of a state back, unless somebody has changed the record since. */
+/** Undoes a change of a state, unless somebody has changed the record since. */
 export const undoOfState =
   <A>({ back, isBack, isOwn, read }: Back<A>) =>
   () =>

@@ -26,7 +26,7 @@ const effects = {
 /** What happens to licenses when a record ends. */
 export const endingField = choice<Outcome>("Its licenses", outcomes, effects)
 
-/** What happens to licenses when a record ends or goes on. */
+/** What happens to licenses when a record ends or continues. */
 export const outcomeField = choice<Outcome>(
   "Its licenses",
   [...outcomes, { id: "reinstate", name: "Reinstate" }],
@@ -135,7 +135,7 @@ export const changeWithLicenses = Effect.fnUntraced(function* <A, E, R>(
   return result
 })
 
-/** Changes a license, unless somebody else has done the same since it was listed: that is not taken back with this change. */
+/** Changes a license, unless somebody else has done the same since it was listed, which an undo of this change must not revert. */
 const changeLicense = Effect.fnUntraced(function* (
   id: string,
   outcome: Exclude<Outcome, "keep">,

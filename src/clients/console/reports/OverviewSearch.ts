@@ -17,7 +17,7 @@ export type OverviewSearch = typeof OverviewSearch.Type
 export const spanOf = ({ span = "13_weeks" }: OverviewSearch) => span
 export const unitOf = ({ by = "week" }: OverviewSearch) => by
 
-/** The report's request: whole weeks, and the one that goes on. */
+/** The report's request: whole weeks and the current one. */
 export const requestOf = (search: OverviewSearch) => ({
   query: {
     from: mondayBefore(now(), Number.parseInt(spanOf(search), 10) - 1),

@@ -9,7 +9,7 @@ import { keysOfForm, OpenKeys } from "./OpenKeys.ts"
 import { type Failed, inSession, type Known, runInSession, send } from "./Service.ts"
 import { currentSession, onSession, type Session } from "./Session.ts"
 
-/** The session that goes on. A component of another one is about to leave the page. */
+/** The current session. A component of an earlier one is about to leave the page. */
 export const useSession = (): Session => useSyncExternalStore(onSession, currentSession)
 
 export const useAtom = <A>(atom: Atom.Atom<A>): A => {
@@ -116,7 +116,7 @@ export const changeBy = <A, E>(effect: Effect.Effect<A, E, Client>) => {
   return runOnce(Effect.tap(effect, () => Effect.sync(() => registry.update(changes, (count) => count + 1))))
 }
 
-/** What is sent is no atom: the library runs an atom again when what it depends on changes. */
+/** A change is not an atom, because the library runs an atom again when its dependencies change. */
 const runOnce = <A, E>(sent: Effect.Effect<A, E, Client>): Promise<Exit.Exit<A, E>> =>
   runInSession(currentSession(), Effect.provideService(sent, OpenKeys, keysOfForm()))
 

@@ -13,7 +13,7 @@ const lastProduct = Atom.keepAlive(Atom.make<string | undefined>(undefined))
 
 export const rememberProduct = (id: string | undefined): void => currentSession().registry.set(lastProduct, id)
 
-/** The one that was chosen last, or the only one; with several, none is better than the first by code. */
+/** The product that was chosen last, or the only one. With several, no choice is better than a guess. */
 export const likelyProduct = <A extends { readonly id: string }>(products: ReadonlyArray<A>): A | undefined =>
   products.find(({ id }) => id === currentSession().registry.get(lastProduct)) ??
   (products.length === 1 ? products[0] : undefined)

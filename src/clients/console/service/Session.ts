@@ -21,7 +21,7 @@ export interface Tokens {
 }
 
 export interface Holder {
-  /** Newer ones replace them while the session goes on. */
+  /** Renewed tokens replace them during the session. */
   tokens: Tokens
 }
 
@@ -106,7 +106,7 @@ export const signIn = (tokens: Tokens, isKept: boolean): void => {
   begin(new Session({ tokens }))
 }
 
-/** Puts newer tokens in the place of those with which a session began. */
+/** Replaces a session's tokens by renewed ones. */
 export const renew = (holder: Holder, tokens: Tokens): void => {
   const before = Redacted.value(holder.tokens.access)
   holder.tokens = tokens

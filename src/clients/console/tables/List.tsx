@@ -191,11 +191,11 @@ export const Filter = (props: {
   readonly label: string
   readonly value: string | undefined
   readonly choices: ReadonlyArray<{ readonly id: string; readonly name: string }>
-  /** What it says if none is chosen. */
+  /** The text if none is chosen. */
   readonly none?: string
   /** One of them is always chosen. */
   readonly needed?: true
-  /** They are records: their names are shown as somebody gave them. */
+  /** The choices are records, whose names are shown unchanged. */
   readonly records?: true
   readonly onChange: (value: string | undefined) => void
 }) => {

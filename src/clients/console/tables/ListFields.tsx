@@ -1,4 +1,4 @@
-/** Choices among records that the service lists: where such a list cannot be read or goes on, it says so; a field also if it is empty. */
+/** Choices among listed records. They say if the list cannot be read or has more records; a field also if it is empty. */
 import type { AsyncResult } from "effect/reactivity"
 import type { ReactNode } from "react"
 import { type Choice, choice, type Field } from "../parts/Fields.tsx"

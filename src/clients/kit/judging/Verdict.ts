@@ -100,7 +100,7 @@ const warn = (reason: Reason, endsAt: number): Verdict => ({ decision: "warn", r
 
 const clockWrong: Verdict = { decision: "ask", reason: "CLOCK_WRONG" }
 
-/** Nothing believed allows the use any more: stops, unless the user can do something about it. */
+/** No believed response allows the use: stops, or asks if the user can change that. */
 const ended = ({ isClockAhead, missed }: Known, reason: Reason): Verdict => {
   if (isClockAhead) return clockWrong
   return missed === undefined || missed === "NOT_REACHED"
