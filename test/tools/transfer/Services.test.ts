@@ -102,13 +102,14 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
   it.effect("take a LicenseSpring account with its keys, terms, custom fields and devices, once", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const expected = { product: 1, policy: 3, customer: 1, license: 4, device: 3 }
-      const unmapped = yield* importTwice("licensespring", expected, 9)
+      const expected = { product: 1, policy: 3, customer: 1, license: 5, device: 3 }
+      const unmapped = yield* importTwice("licensespring", expected, 10)
       assert.isFalse(unmapped.some((message) => message.includes("metadata")))
       assert.includeMembers(unmapped, [
-        "1 licenses' max_consumptions is not imported",
+        "2 licenses' max_consumptions is not imported",
         "1 the end of maintenance is not imported of licenses that expire",
-        "4 licenses' status is not imported",
+        "5 licenses' status is not imported",
+        "1 the start of licenses is not imported if they have devices",
         "4 machines' sdk_build_version is not imported",
         "1 machines were skipped: another machine of their license has their fingerprint"
       ])
@@ -131,6 +132,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
       const { expires_at, max_floating_users } = yield* licenseOf(key(3), "m")
       assert.deepStrictEqual([expires_at === undefined, max_floating_users], [false, 4])
       assert.notProperty(yield* licenseOf(key(4), "m"), "expires_at")
+      assertRefused(yield* call(key(5), "m"), 403, "LICENSE_NOT_STARTED")
     })
   )
 
@@ -144,7 +146,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("Imports from other servic
         unmapped.flatMap(({ message }) => (message.includes("missing: the folder") ? [message] : []))
       )
       save("licenses.json", page.results.slice(0, 3))
-      assert.deepStrictEqual(yield* missing, ["pages of licenses are missing: the folder has 3 of 4"])
+      assert.deepStrictEqual(yield* missing, ["pages of licenses are missing: the folder has 3 of 5"])
       save("licenses-2.json", page.results.slice(3))
       assert.deepStrictEqual(yield* missing, [])
     })

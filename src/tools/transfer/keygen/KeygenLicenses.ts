@@ -65,6 +65,7 @@ export const keygenLicense = (
       first_used_at: instantOf(devices.map(({ row }) => row["activated_at"]).toSorted()[0]),
       ...{ customer_id: customer?.id, customer_name: customer?.name, customer_email: customer?.email },
       status,
+      starts_at: startOf(source, devices.length > 0, note, now),
       maintenance_expires_at: maintenanceOf(source, policy, note),
       ...datesOf(source, policy, note),
       ...(limit !== undefined && limit !== policy.policy.max_activations && attributes["floating"] === true
@@ -115,6 +116,13 @@ const datesOf = ({ attributes }: Resource, { expiry, policy }: KeygenPolicy, not
   }
   note("licenses without an expiry in a policy with expiries end with the year 9999")
   return { expires_at: latest }
+}
+
+/** A start that is still ahead. Where licenses come from, devices that are activated already do not wait for it. */
+const startOf = ({ attributes }: Resource, hasDevices: boolean, note: (message: string) => void, now: number) => {
+  const at = instantOf(attributes["starts"])
+  if (at === undefined || at <= now) return undefined
+  return hasDevices ? void note("the start of licenses is not imported if they have devices") : at
 }
 
 /** A license that expires has no other end for its versions. */

@@ -104,6 +104,8 @@ interface ForeignLicense {
   readonly status: "ACTIVE" | "REVOKED"
   readonly suspended: boolean
   readonly created: string | undefined
+  /** No device can be activated before. */
+  readonly starts?: string | undefined
   readonly expiry: string | undefined
   readonly maintenanceExpiry?: string | undefined
   /** The term of a license without an expiry, which begins with the first activation. */
