@@ -23,6 +23,10 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
         ["usage-summary?group_by=license_id,license_id", "group_by"],
         ["usage-summary?tz=%2B02:00", "tz"],
         ["usage-summary?tz=Mars/Olympus&bucket=1d", "tz"],
+        ...["UTC%2B3", "CEST", "Mars/Olympus5"].flatMap((tz) => [
+          [`usage-summary?tz=${tz}`, "tz"] as const,
+          [`overview?tz=${tz}`, "tz"] as const
+        ]),
         ["usage-summary?action=consume", "action"],
         ["usage-summary?result_class=success", "result_class"],
         ["usage-ledger?bucket=1h", "bucket"],

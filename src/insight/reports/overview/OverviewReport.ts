@@ -14,7 +14,7 @@ import type { Overview, OverviewFigures, OverviewFilter } from "../model/Overvie
 import { ledgerPeriodOf } from "../model/RequestChecks.ts"
 import { ledgerTablesWithoutLicenses, productWithoutLicenses, Sums, sums, usageOf } from "../usage/LedgerRows.ts"
 import { inRanges, sourcesOf } from "../usage/UsageSources.ts"
-import { unknownZone } from "../usage/UsageSummary.ts"
+import { refuseUnknownZone } from "../usage/UsageSummary.ts"
 import { allProducts, uncounted } from "./OverviewCounts.ts"
 import { licensesNow, seatsNow } from "./OverviewSamples.ts"
 
@@ -62,6 +62,7 @@ export const overview = Effect.fnUntraced(function* (
   const { to, ...period } = yield* ledgerPeriodOf(sql, { ...filter, from }, now)
   const range = { from, to }
   if ((to - from) / units[bucket] > bucketsMax) return yield* tooManyBuckets
+  yield* refuseUnknownZone(sql, tz)
   const starts = yield* startsOf(sql, range, bucket, tz)
   const counts = yield* countsOf(sql, range, starts, products)
   const ends = starts.map((_, index) => Math.min(starts[index + 1] ?? to, now))
@@ -100,15 +101,13 @@ const startsOf = Effect.fnUntraced(function* (
   tz: string
 ) {
   const last = instant(to - 1)
-  const rows = yield* unknownZone(
-    decodeStarts(
-      bucket === "1h"
-        ? sql`SELECT generate_series(date_trunc('hour', ${instant(from)}, ${tz}::text), ${last}, '1 hour') AS bucket_start`
-        : sql`
-            SELECT day AT TIME ZONE ${tz}::text AS bucket_start
-            FROM generate_series(date_trunc('day', ${instant(from)} AT TIME ZONE ${tz}::text),
-              ${last} AT TIME ZONE ${tz}::text, '1 day') AS day`
-    )
+  const rows = yield* decodeStarts(
+    bucket === "1h"
+      ? sql`SELECT generate_series(date_trunc('hour', ${instant(from)}, ${tz}::text), ${last}, '1 hour') AS bucket_start`
+      : sql`
+          SELECT day AT TIME ZONE ${tz}::text AS bucket_start
+          FROM generate_series(date_trunc('day', ${instant(from)} AT TIME ZONE ${tz}::text),
+            ${last} AT TIME ZONE ${tz}::text, '1 day') AS day`
   )
   return rows.map(({ bucket_start }) => bucket_start)
 })
