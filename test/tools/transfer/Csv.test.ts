@@ -215,6 +215,15 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
     }).pipe(Effect.scoped)
   )
 
+  it.effect("refuses a license that was sold in the future, because its term would begin then", () =>
+    Effect.gen(function* () {
+      yield* catalog("csv-sold")
+      const head = "license_key,product,policy,expires_at,created_at"
+      const { faults } = yield* run([head, "SOLD-KEY-0001,csv-sold,pro,2199-01-01,2162-01-31"])
+      assert.match(JSON.stringify(faults), /^\[{"line":2,"message":"created_at: /)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("refuses files that are no table of licenses", () =>
     Effect.gen(function* () {
       for (const [rows, message] of [

@@ -180,6 +180,8 @@ const makeUnits = Effect.gen(function* () {
       const policy = policies.get(policyName(row))
       const license = existing.get(LicenseKey.hashHex(row.license_key))
       if (policy === undefined) faults.push({ line: row.line, message: unknownPolicy(row) })
+      else if (row.created_at !== undefined && row.created_at > now)
+        faults.push({ line: row.line, message: "created_at: It is in the future: enter when the license was sold." })
       else if (license === undefined) return true
       else if (license.policy_id === policy.policy.id) present++
       else
