@@ -26,6 +26,11 @@ export const BodyOptional = Context.Reference<boolean>("licensing/contract/api/B
   defaultValue: () => false
 })
 
+/** Marks operations that take the headers Range and If-None-Match, and so may answer 206 and 304. */
+export const ServesRanges = Context.Reference<boolean>("licensing/contract/api/ServesRanges", {
+  defaultValue: () => false
+})
+
 /** Refuses bodies that are announced as too large, or that are not JSON, before the caller is authenticated. */
 export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/contract/api/Intake", {
   error: failures("BAD_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "INTERNAL_ERROR", "NOT_READY")

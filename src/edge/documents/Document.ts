@@ -7,7 +7,7 @@ import { OpenApi } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { ifMatchMax, ifMatchPattern } from "../../access/preconditions/Conditional.ts"
 import { isSignedStatus } from "../../contract/api/ErrorCode.ts"
-import { BodyOptional } from "../../contract/api/Requests.ts"
+import { BodyOptional, ServesRanges } from "../../contract/api/Requests.ts"
 import {
   operationDescription,
   parameterDescription,
@@ -119,6 +119,7 @@ const describe = ({
       headers: { ...response.headers, ...headersOf("X-Request-Id", ...(hasTag ? (["ETag"] as const) : [])) }
     }
   ])
+  const servesRanges = Context.get(endpoint.annotations, ServesRanges)
   const key = idempotencyKey === "none" ? [] : [{ $ref: `#/components/parameters/${keyParameters[idempotencyKey]}` }]
   // Some operations declare this header for typed clients: without the filter it would be listed twice.
   const declaredParameters = operation.parameters.filter(({ name }) => name !== "idempotency-key")
@@ -126,6 +127,9 @@ const describe = ({
     ...declaredParameters.map((parameter) => parameterOf(path, parameter)),
     ...(isConditional ? [{ $ref: "#/components/parameters/IfMatch" }] : []),
     ...(takesMetadata ? [{ $ref: "#/components/parameters/MetadataFilter" }] : []),
+    ...(servesRanges
+      ? [{ $ref: "#/components/parameters/Range" }, { $ref: "#/components/parameters/IfNoneMatch" }]
+      : []),
     ...key
   ] as unknown as SpecOperation["parameters"]
   const { parameters: _, requestBody, responses: __, ...rest } = operation
@@ -141,7 +145,7 @@ const describe = ({
     description,
     ...(parameters.length === 0 ? undefined : { parameters }),
     ...(requestBody === undefined ? undefined : { requestBody: { ...requestBody, required: !isOptional } }),
-    responses: Object.fromEntries([...successes, ...errors])
+    responses: { ...Object.fromEntries([...successes, ...errors]), ...(servesRanges ? rangeResponses : undefined) }
   } as SpecOperation
 }
 
@@ -198,6 +202,11 @@ const headers = {
       "Identifies the state that a PATCH of the record can change: send it as If-Match. A replayed response lacks it.",
     schema: { type: "string" }
   },
+  "Content-Range": {
+    description: "Which bytes these are, and of how many.",
+    required: true,
+    schema: { type: "string" }
+  },
   "WWW-Authenticate": { description: "The required credential.", required: true, schema: { type: "string" } },
   "Retry-After": { description: "Seconds to wait before a retry.", required: true, schema: { type: "integer" } },
   RateLimit: {
@@ -238,6 +247,21 @@ const parameters = {
       "The ETag of the record's last response. The change is refused with 409 CONFLICT if the record has changed since then.",
     schema: { type: "string", maxLength: ifMatchMax, pattern: ifMatchPattern }
   },
+  Range: {
+    name: "Range",
+    in: "header",
+    required: false,
+    description:
+      "One range of bytes, such as `bytes=0-1023`. An invalid one, or one beyond the end, gets the whole file.",
+    schema: { type: "string" }
+  },
+  IfNoneMatch: {
+    name: "If-None-Match",
+    in: "header",
+    required: false,
+    description: "The ETag of a file that is already there: it is not sent again.",
+    schema: { type: "string" }
+  },
   MetadataFilter: {
     name: "metadata",
     in: "query",
@@ -248,4 +272,13 @@ const parameters = {
       "`metadata[key]=value`: only records whose metadata has this value, at most 10 keys. Text also matches a number, true or false that is written like it.",
     schema: { type: "object", additionalProperties: { type: "string" } }
   }
+}
+
+const rangeResponses = {
+  206: {
+    description: "The requested range of the file, in its content type.",
+    headers: headersOf("X-Request-Id", "Content-Range"),
+    content: { "*/*": { schema: { type: "string", format: "binary" } } }
+  },
+  304: { description: "The file is the one that If-None-Match names.", headers: headersOf("X-Request-Id") }
 }

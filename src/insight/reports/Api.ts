@@ -5,7 +5,7 @@ import { ManagementAuthorization, operation } from "../../access/Management.ts"
 import { Data, Paged, PagedBySequence } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
 import { Limit, listQuery, SequenceCursor } from "../../contract/api/Paging.ts"
-import { Decoding, PathTables } from "../../contract/api/Requests.ts"
+import { Decoding, PathTables, ServesRanges } from "../../contract/api/Requests.ts"
 import { exportFilters, exportSorts, ReportExport, ReportExportCreate } from "./exports/Export.ts"
 import { Attention, attentionFields } from "./model/Attention.ts"
 import { filterFields } from "./model/Filter.ts"
@@ -158,16 +158,18 @@ export class ReportsApi extends HttpApiGroup.make("reports")
       params,
       success: [Figures, fileOf("text/csv; charset=utf-8"), fileOf("application/pdf")],
       error: failures("NOT_FOUND", "EXPORT_NOT_READY")
-    }).annotateMerge(
-      operation({
-        id: "downloadReportExport",
-        summary: "Download the file of a report export",
-        description:
-          "The file in the format of the export, the same bytes each time. Supports Range and If-None-Match; ETag and " +
-          "Repr-Digest (RFC 9530) contain the digest of the bytes.",
-        scopes: exportScopes
-      })
-    )
+    })
+      .annotateMerge(
+        operation({
+          id: "downloadReportExport",
+          summary: "Download the file of a report export",
+          description:
+            "The file in the format of the export, the same bytes each time. ETag and Repr-Digest (RFC 9530) contain the " +
+            "digest of the bytes.",
+          scopes: exportScopes
+        })
+      )
+      .annotate(ServesRanges, true)
   )
   .middleware(Decoding)
   .middleware(Idempotency)

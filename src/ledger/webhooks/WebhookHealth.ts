@@ -55,7 +55,9 @@ export const WebhookHealth = Schema.Struct({
   }).annotate({ description: "The webhook endpoints by state." }),
   deliveries: Schema.Struct(Deliveries).annotate({ description: "pending and retrying: of active endpoints only." }),
   ...times,
-  per_endpoint: Schema.Array(WebhookEndpointHealth).annotate({ description: "Newest first, at most 1,000." })
+  per_endpoint: Schema.Array(WebhookEndpointHealth).annotate({
+    description: "Newest first, at most 1,000; the totals are of all."
+  })
 }).annotate({
   identifier: "WebhookHealth",
   description: "How deliveries to webhook endpoints go: how many are pending, delivered and failed."

@@ -48,6 +48,11 @@ describe("The OpenAPI document", () => {
     }
   })
 
+  it("lists what Range and If-None-Match make of a download", () => {
+    const { operation } = documented.find(({ operation }) => operation.operationId === "downloadReportExport")!
+    assert.containsAllKeys(operation.responses, ["200", "206", "304"])
+  })
+
   it("contains no generated name", () => {
     assert.notMatch(JSON.stringify(document), /Encoded/)
     for (const name of Object.keys(document.components.schemas)) assert.match(name, /^[A-Z][A-Za-z]+$/)

@@ -44,8 +44,9 @@ describe("Every operation", () => {
       if (body !== undefined) assert.isDefined(example.body, `${id} has no example of its body: ${howTo}`)
       for (const { name } of params)
         assert.property(example.parameters, name, `${id} has no example of ${name}: ${howTo}`)
+      // 206 is a piece of the example of 200.
       for (const [status, { media }] of answers)
-        if (status < 300 && media.length > 0)
+        if (status < 300 && status !== 206 && media.length > 0)
           assert.property(example.responses, String(status), `${id} has no example of its response ${status}: ${howTo}`)
     })
   }
