@@ -16,7 +16,8 @@ type Envelope = Answer<"POST /licenses/:license_id/offline">["data"]
 
 export const AirGap = ({ id }: { readonly id: string }) => {
   const texts = useTexts()
-  const { leave, licenseKey, rememberKey } = useSession()
+  const { entered, leave, rememberKey } = useSession()
+  const known = entered?.licenseId === id ? entered.licenseKey : undefined
   const [request, setRequest] = useState<MachineRequest>()
   const [envelope, setEnvelope] = useState<Envelope>()
   const { isBusy, refused, run } = useAction(() => leave("ended"))
@@ -27,7 +28,7 @@ export const AirGap = ({ id }: { readonly id: string }) => {
       ask("POST /licenses/:license_id/offline", { params: { license_id: id }, body: { license_key, request } })
     ).then((answer) => {
       if (answer === undefined) return
-      rememberKey(license_key)
+      rememberKey({ licenseId: id, licenseKey: license_key })
       setEnvelope(answer.data)
     })
   }
@@ -47,7 +48,7 @@ export const AirGap = ({ id }: { readonly id: string }) => {
           {request !== undefined && (
             <Card heading={texts.keyStep}>
               <form className="form" onSubmit={create}>
-                <Field name="license_key" label={texts.licenseKey} hint={texts.keyText} initial={licenseKey} />
+                <Field name="license_key" label={texts.licenseKey} hint={texts.keyText} initial={known} />
                 <Refusal refused={refused} />
                 <button type="submit" className="primary" aria-disabled={isBusy}>
                   {texts.createFile}

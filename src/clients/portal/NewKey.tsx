@@ -7,7 +7,7 @@ import { useAction, useSession } from "./Session.tsx"
 
 export const NewKey = ({ id, onChanged }: { readonly id: string; readonly onChanged: () => void }) => {
   const texts = useTexts()
-  const { leave, signedIn } = useSession()
+  const { leave, rememberKey, signedIn } = useSession()
   const [isAsking, setAsking] = useState(false)
   const [isSent, setSent] = useState(false)
   const { isBusy, refused, run } = useAction(() => leave("ended"))
@@ -19,6 +19,7 @@ export const NewKey = ({ id, onChanged }: { readonly id: string; readonly onChan
       if (isDone === undefined) return
       // A session that began with the key ends with it.
       if (signedIn.kind === "license") return leave("newKey")
+      rememberKey()
       setAsking(false)
       setSent(true)
       onChanged()

@@ -94,7 +94,7 @@ interface FieldProps {
   readonly hint?: string
   readonly type?: "text" | "email"
   readonly complete?: string
-  readonly initial?: string
+  readonly initial?: string | undefined
 }
 
 export const Field = ({ complete = "off", hint, initial, label, name, type = "text" }: FieldProps) => (

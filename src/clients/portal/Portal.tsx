@@ -6,8 +6,17 @@ import { LanguageChoice, sentenceOf, useTexts } from "./Language.tsx"
 import { License } from "./License.tsx"
 import { Licenses } from "./Licenses.tsx"
 import { Unread, Waiting } from "./Parts.tsx"
-import { CurrentSession, type Left, type PageFacts, type Session, type SignedIn, useAction } from "./Session.tsx"
+import {
+  CurrentSession,
+  type EnteredKey,
+  type Left,
+  type PageFacts,
+  type Session,
+  type SignedIn,
+  useAction
+} from "./Session.tsx"
 import { OpenedLink, SignIn } from "./SignIn.tsx"
+import { onTabs, tellTabs } from "./Tabs.ts"
 
 const followHash = (changed: () => void) => {
   addEventListener("hashchange", changed)
@@ -41,27 +50,34 @@ followHash(() => {
 export const Portal = () => {
   const [link, setLink] = useState(opened)
   const [state, setState] = useState<State>()
-  const [licenseKey, rememberKey] = useState("")
+  const [entered, rememberKey] = useState<EnteredKey>()
   useEffect(() => void read().then(setState), [])
   useEffect(() => {
     onLink = setLink
+    return onTabs(() => {
+      rememberKey(undefined)
+      void read().then((next) => setState((last) => followed(last, next)))
+    })
   }, [])
-  const begin = (signedIn: SignedIn, key = "") => {
-    rememberKey(key)
+  const begin = (signedIn: SignedIn, licenseKey?: string) => {
+    const { license_id: licenseId } = signedIn
+    rememberKey(licenseId === undefined || licenseKey === undefined ? undefined : { licenseId, licenseKey })
     setLink(undefined)
     location.hash = ""
     setState((last) => last && { page: last.page, signedIn })
+    tellTabs()
   }
   const leave = (left?: Left) => {
-    rememberKey("")
+    rememberKey(undefined)
     setState((last) => last && { page: last.page, ...(left && { left }) })
+    tellTabs()
   }
   const showOnly = (license_id: string) =>
     setState((last) => (last?.signedIn ? { ...last, signedIn: { ...last.signedIn, license_id } } : last))
   const session: Session | undefined = state?.signedIn && {
     page: state.page,
     signedIn: state.signedIn,
-    licenseKey,
+    entered,
     rememberKey,
     showOnly,
     leave
@@ -99,6 +115,12 @@ const read = async (): Promise<State> => {
   const { session, ...page } = facts.answer.data
   return { page, ...(session && { signedIn: session }) }
 }
+
+/** What a tab shows after another one has begun or ended the session. */
+const followed = (last: State | undefined, next: State): State => ({
+  ...next,
+  ...(last?.signedIn && !next.signedIn && { left: "ended" })
+})
 
 const Screen = ({ session }: { readonly session: Session }) => {
   const [id, part] = useSyncExternalStore(followHash, currentHash).split("/")

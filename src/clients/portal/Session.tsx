@@ -10,12 +10,18 @@ export type LicenseDetails = Answer<"GET /licenses/:license_id">["data"]
 /** Why a session ended without a sign-out. */
 export type Left = "ended" | "newKey"
 
+export interface EnteredKey {
+  readonly licenseId: string
+  readonly licenseKey: string
+}
+
 export interface Session {
   readonly page: PageFacts
   readonly signedIn: SignedIn
-  /** The license key, if it was entered since the page was loaded. */
-  readonly licenseKey: string
-  readonly rememberKey: (licenseKey: string) => void
+  /** The license key that was entered last since the page was loaded. */
+  readonly entered: EnteredKey | undefined
+  /** Without a key it forgets the last one, which may not be valid any more. */
+  readonly rememberKey: (entered?: EnteredKey) => void
   /** Shows nothing but this license, which is the only one. */
   readonly showOnly: (id: string) => void
   /** Ends the session on this page. */
