@@ -116,7 +116,7 @@ export const Field = ({ complete = "off", hint, initial, label, name, type = "te
   </div>
 )
 
-/** Asks once more before something is done. */
+/** Asks once more before something is done. No button has the focus at first: a key that is held must not answer. */
 export const Confirmation = (props: {
   readonly title: string
   readonly text: string
@@ -132,11 +132,14 @@ export const Confirmation = (props: {
   useLayoutEffect(() => {
     const shown = dialog.current
     shown?.showModal()
+    shown?.querySelector("h2")?.focus()
     return () => shown?.close()
   }, [])
   return (
     <dialog ref={dialog} aria-labelledby="confirmation" onClose={props.onClose}>
-      <h2 id="confirmation">{props.title}</h2>
+      <h2 id="confirmation" tabIndex={-1}>
+        {props.title}
+      </h2>
       <p>{props.text}</p>
       <Refusal refused={props.refused} />
       <div className="choices">

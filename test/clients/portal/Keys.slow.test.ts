@@ -1,6 +1,7 @@
-/** The license keys that the page offers to customers with several licenses. */
+/** The license keys that the page offers to customers with several licenses, and replaces only when they mean it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { issue } from "../../support/http/IssuedLicenses.ts"
 import { Receiver } from "../../support/http/MailServer.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import type { Person } from "../console/browser/Browser.ts"
@@ -52,6 +53,49 @@ layer(mailedPortalLayer, { timeout: 300_000 })("A customer", (it) => {
         await customer.click("Replace the key")
         await customer.sees("The new key is on its way")
         assert.strictEqual(await offeredKey(customer, press.license.id), "")
+      })
+    })
+  )
+
+  it.effect("is asked before the key is replaced, also by a double click and a held key", ({ skip }) =>
+    Effect.gen(function* () {
+      const { license_key } = yield* issue({}, { customer_email: "anna@customer.example" })
+      yield* withCustomer(skip, async (customer) => {
+        const { page } = customer
+        const requests: Array<string> = []
+        page.on(
+          "request",
+          (request) => void (/\/licenses\/.*\/key$/.test(request.url()) && requests.push(request.url()))
+        )
+        await page.goto(customer.home)
+        await customer.fill("License key", license_key)
+        await customer.press("Enter")
+        const ask = page.getByRole("button", { name: "Get a new key" })
+        const dialog = page.locator("dialog[open]")
+        await ask.click()
+        const answer = (await dialog.getByRole("button", { name: "Replace the key" }).boundingBox())!
+        await customer.press("Escape")
+        await customer.isDone()
+        // At the place of the answer.
+        await ask.evaluate((button, { x, y }) => {
+          Object.assign((button as unknown as { style: object }).style, {
+            position: "fixed",
+            left: `${x}px`,
+            top: `${y}px`
+          })
+        }, answer)
+        await ask.dblclick({ position: { x: 20, y: 20 } })
+        assert.strictEqual(await dialog.count(), 1)
+        await customer.press("Escape")
+        await customer.isDone()
+        await ask.focus()
+        for (let repeats = 0; repeats < 3; repeats++) await page.keyboard.down("Enter")
+        await page.keyboard.up("Enter")
+        assert.strictEqual(await dialog.count(), 1)
+        assert.deepStrictEqual(requests, [])
+        await customer.click("Replace the key")
+        await customer.seesHeading("Sign in")
+        assert.lengthOf(requests, 1)
       })
     })
   )
