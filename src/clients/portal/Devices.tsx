@@ -14,7 +14,7 @@ interface Props {
 type Device = LicenseDetails["devices"][number]
 
 export const Devices = ({ license, onChanged }: Props) => {
-  const { active_device_count: used, devices, id, limits, status } = license
+  const { devices, id, limits, status, taken_container_slots: containers, taken_slots: used } = license
   const texts = useTexts()
   const { day } = useFormats()
   const { leave } = useSession()
@@ -41,6 +41,7 @@ export const Devices = ({ license, onChanged }: Props) => {
     <Card heading={texts.devices}>
       <p>{limit === 0 ? texts.devicesUnlimited(used) : texts.devicesUsed(used, limit)}</p>
       {limit > 0 && <Meter used={used} of={limit} />}
+      {containers !== undefined && <p>{texts.containersUsed(containers, limits.max_container_instances ?? 0)}</p>}
       {devices.length === 0 && <p className="quiet">{texts.noDevices}</p>}
       <ul className="rows">
         {devices.map((device) => (

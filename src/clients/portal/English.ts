@@ -69,6 +69,10 @@ export const english = {
   devices: "Devices",
   devicesUsed: (used: number, limit: number) => `${used} of ${count(limit, "device", "devices")} in use`,
   devicesUnlimited: (used: number) => `${count(used, "device", "devices")} in use`,
+  containersUsed: (used: number, limit: number) =>
+    limit === 0
+      ? `${count(used, "container", "containers")} in use`
+      : `${used} of ${count(limit, "container", "containers")} in use`,
   newestShown: (shown: string) => `Only the newest ${shown} are shown here.`,
   noDevices: "No device uses this license.",
   unnamedDevice: "Device without a name",

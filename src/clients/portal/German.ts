@@ -70,6 +70,10 @@ export const german: Texts = {
   devices: "Geräte",
   devicesUsed: (used, limit) => `${used} von ${count(limit, "Gerät", "Geräten")} in Gebrauch`,
   devicesUnlimited: (used) => `${count(used, "Gerät", "Geräte")} in Gebrauch`,
+  containersUsed: (used, limit) =>
+    limit === 0
+      ? `${used} Container in Gebrauch`
+      : `${used} von ${count(limit, "Container", "Containern")} in Gebrauch`,
   newestShown: (shown) => `Hier stehen nur die neuesten ${shown}.`,
   noDevices: "Kein Gerät benutzt diese Lizenz.",
   unnamedDevice: "Gerät ohne Namen",

@@ -79,6 +79,10 @@ export const PortalLicenseDetails = Schema.Struct({
   ...PortalLicense.fields,
   features: Schema.Array(PortalFeature),
   device_count: Schema.Number,
+  /** Slots of max_activations that are taken or held. */
+  taken_slots: Schema.Number,
+  /** The same of max_container_instances, if containers have a limit of their own. */
+  taken_container_slots: Schema.optionalKey(Schema.Number),
   devices: Schema.Array(PortalDevice),
   seat_count: Schema.Number,
   seats: Schema.Array(PortalSeat)

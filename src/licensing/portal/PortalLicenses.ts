@@ -70,19 +70,23 @@ export class PortalLicenses extends Context.Service<
       })
 
       /** Devices with a slot, the newest first. A floating seat needs none. */
-      const devicesOf = Effect.fnUntraced(function* (id: string) {
+      const devicesOf = Effect.fnUntraced(function* ({ id, limits }: PortalLicense) {
         const now = yield* Clock.currentTimeMillis
-        const rows = yield* sql<Nullable<PortalDevice> & Counted>`
+        const rows = yield* sql<Nullable<PortalDevice> & Counted & { readonly containers: number }>`
           SELECT d.id, coalesce(d.hostname, d.pod_name, d.container_id) AS name, d.os, d.binding_kind, d.first_seen_at, d.last_seen_at,
             CASE WHEN d.slot_held_until > ${instant(now)} THEN d.slot_held_until END AS slot_held_until,
-            count(*) OVER () AS total
+            count(*) OVER () AS total, count(*) FILTER (WHERE d.binding_kind = 'container') OVER () AS containers
           FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
           WHERE d.license_id = ${id} AND ((d.status = 'active' AND d.holds_slot AND NOT ${isOverdue(sql, now)})
             OR d.slot_held_until > ${instant(now)})
           ORDER BY d.created_at DESC, d.id DESC LIMIT ${shownMax}`
+        const { containers = 0, total = 0 } = rows[0] ?? {}
         return {
-          device_count: rows[0]?.total ?? 0,
-          devices: rows.map(({ total: _, ...row }) => withoutNulls<PortalDevice>(row))
+          device_count: total,
+          ...(limits.max_container_instances === undefined
+            ? { taken_slots: total }
+            : { taken_slots: total - containers, taken_container_slots: containers }),
+          devices: rows.map(({ containers: _, total: __, ...row }) => withoutNulls<PortalDevice>(row))
         }
       }, Effect.orDie)
 
@@ -109,7 +113,7 @@ export class PortalLicenses extends Context.Service<
         return {
           ...license,
           features: features.items.filter(({ enabled }) => enabled),
-          ...(yield* devicesOf(id)),
+          ...(yield* devicesOf(license)),
           ...(yield* seatsOf(id))
         }
       })

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
+import { codeOf } from "../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { browse, issue } from "./Visitor.ts"
 
@@ -110,6 +111,31 @@ layer(TestServer.layerWith({ portal: true, ratePortal, trustedProxies }))("The c
         [data.seat_count, data.seats.length, data.device_count, data.devices.length],
         [many, 200, 1, 1]
       )
+    })
+  )
+
+  it.effect("counts slots as activations do: with those that are held, and containers apart", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { license, license_key } = yield* issue()
+      const { runtime } = yield* connect({ licenseKey: license_key })
+      const { ask } = yield* browse("203.0.113.12")
+      yield* ask("/sign-in/key", { license_key })
+      const read = Effect.map(ask(`/licenses/${license.id}`), ({ json }) => json.data)
+      yield* runtime.activate({ payload: { is_container: true, pod_name: "pod" } })
+      yield* runtime.offline({ payload: { fingerprint: "press", activate: true } })
+      const { devices, taken_slots } = yield* read
+      assert.strictEqual(taken_slots, 2)
+      const press = devices.find(({ binding_kind }: { binding_kind: string }) => binding_kind === "hardware")
+      yield* ask(`/licenses/${license.id}/devices/${press.id}/deactivate`, {})
+      const activate = runtime.activate({ payload: { fingerprint: "desk" } })
+      assert.strictEqual(yield* codeOf(activate), "ACTIVATION_LIMIT_REACHED")
+      const held = yield* read
+      assert.deepStrictEqual([held.active_device_count, held.taken_slots], [1, 2])
+      yield* client.licenses.update({ params: { id: license.id }, payload: { max_container_instances: 5 } })
+      const apart = yield* read
+      assert.deepStrictEqual([apart.taken_slots, apart.taken_container_slots, apart.device_count], [1, 1, 2])
+      yield* activate
     })
   )
 
