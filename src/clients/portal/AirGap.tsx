@@ -3,7 +3,7 @@
  * is the offline envelope that the application kit opens.
  */
 import { type FormEvent, useRef, useState } from "react"
-import { type Answer, ask } from "./Ask.ts"
+import { type Answer, ask, type Refused } from "./Ask.ts"
 import { Camera } from "./Camera.tsx"
 import { useTexts } from "./Language.tsx"
 import { BackTo, Card, Field, Heading, Refusal } from "./Parts.tsx"
@@ -20,7 +20,11 @@ export const AirGap = ({ id }: { readonly id: string }) => {
   const known = entered?.licenseId === id ? entered.licenseKey : undefined
   const [request, setRequest] = useState<MachineRequest>()
   const [envelope, setEnvelope] = useState<Envelope>()
-  const { isBusy, refused, run } = useAction(() => leave("ended"))
+  const { forget, isBusy, refused, run } = useAction(() => leave("ended"))
+  const take = (next: MachineRequest | undefined) => {
+    forget()
+    setRequest(next)
+  }
   const create = (event: FormEvent<HTMLFormElement>) => {
     const license_key = textIn(event, "license_key")
     if (request === undefined) return
@@ -44,12 +48,12 @@ export const AirGap = ({ id }: { readonly id: string }) => {
         <LicenseFile envelope={envelope} name={request?.hostname} onRestart={restart} />
       ) : (
         <>
-          <RequestCard request={request} onRequest={setRequest} />
+          <RequestCard request={request} onRequest={take} />
           {request !== undefined && (
             <Card heading={texts.keyStep}>
               <form className="form" onSubmit={create}>
                 <Field name="license_key" label={texts.licenseKey} hint={texts.keyText} initial={known} />
-                <Refusal refused={refused} />
+                <Refusal refused={refused && aboutRequest(refused)} />
                 <button type="submit" className="primary" aria-disabled={isBusy}>
                   {texts.createFile}
                 </button>
@@ -61,6 +65,10 @@ export const AirGap = ({ id }: { readonly id: string }) => {
     </>
   )
 }
+
+/** Of what is sent, only the request can be invalid. */
+const aboutRequest = (refused: Refused): Refused =>
+  refused.code === "VALIDATION_ERROR" ? { code: "INVALID_JSON" } : refused
 
 const RequestCard = (props: {
   readonly request: MachineRequest | undefined
@@ -90,10 +98,8 @@ const RequestCard = (props: {
       </div>
       <input
         ref={picker}
-        className="hidden"
+        hidden
         type="file"
-        tabIndex={-1}
-        aria-label={texts.chooseFile}
         onChange={({ target }) => {
           const [file] = target.files ?? []
           if (file !== undefined) void textInFile(file).then(take)

@@ -63,7 +63,10 @@ export const Devices = ({ license, onChanged }: Props) => {
               <button
                 type="button"
                 aria-label={texts.deactivateDevice(nameOf(device))}
-                onClick={() => setChosen(device)}
+                onClick={() => {
+                  setSaid("")
+                  setChosen(device)
+                }}
               >
                 {texts.deactivate}
               </button>

@@ -74,5 +74,5 @@ export const useAction = (onEnded?: () => void) => {
     else setRefused(result.refused)
     return undefined
   }
-  return { isBusy, refused, run }
+  return { isBusy, refused, run, forget: () => setRefused(undefined) }
 }

@@ -35,6 +35,7 @@ const ByMail = () => {
   const { isBusy, refused, run } = useAction()
   const submit = (event: FormEvent<HTMLFormElement>) => {
     const address = textIn(event, "address")
+    setSent(false)
     void run(async () => {
       const result = await ask("POST /links", { body: { address, language } })
       return "refused" in result ? result : { answer: true }
