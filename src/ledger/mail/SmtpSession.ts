@@ -163,12 +163,15 @@ const aboutSize = /^5\d\d[ -]5\.(2\.3|3\.4)\b/
 const isTooLarge = ({ code, command, response = "", responseCode }: SmtpError): boolean =>
   (command === "MAIL FROM" && (responseCode === 552 || code === "EMESSAGE")) || aboutSize.test(response)
 
+/** The parameters of MAIL FROM, which are those of one mail: its size, and whether its recipient needs SMTPUTF8. */
+const aboutParameters = 555
+
 /** What the server replies may contain the address, so only its number is kept. All mails have the same sender. */
 const reasonOf = ({ code = "", command, message = "", responseCode }: SmtpError): string => {
   const known = reasons[code === "ESOCKET" && aboutTls.test(message) ? "ETLS" : code]
   if (known !== undefined) return known
   if (responseCode === undefined) return "connection_failed"
-  if (command !== "MAIL FROM" || responseCode < 500) return `status_${responseCode}`
+  if (command !== "MAIL FROM" || responseCode < 500 || responseCode === aboutParameters) return `status_${responseCode}`
   return aboutTheClient.has(responseCode) ? "sign_in_refused" : "sender_refused"
 }
 

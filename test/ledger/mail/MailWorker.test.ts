@@ -140,6 +140,20 @@ describe("A mail", () => {
       }).pipe(Effect.provide(layers))
     )
 
+  it.effect("delays no other mail when the server refuses the parameters of its sender", () =>
+    Effect.gen(function* () {
+      const server = yield* makeMailServer()
+      const { pass, queue } = yield* makeNode(server)
+      let senders = 0
+      server.reply((stage) => (stage === "sender" && ++senders === 1 ? 555 : undefined))
+      yield* queue(linkTo("a@example.com"), linkTo("b@example.com"))
+      yield* pass
+      assert.lengthOf(server.accepted, 1)
+      assert.strictEqual((yield* rows)[0]!.attempts, 1)
+      assert.deepStrictEqual(yield* counts, { sent: 1, failed: 1, given_up: 0, last_failure: "status_555" })
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("is given up when the server refuses it for good, also if it then closes the connection", () =>
     Effect.gen(function* () {
       const server = yield* makeMailServer()
