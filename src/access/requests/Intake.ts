@@ -19,19 +19,8 @@ type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_
 export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) => {
   const bytesMax = Context.get(endpoint.annotations, BodyBytesMax)
   if (endpoint.payload.size === 0) return Effect.andThen(checkSize(bytesMax), handler)
-  return Context.get(endpoint.annotations, BodyOptional)
-    ? takeOptionalBody(handler, bytesMax)
-    : takeBody(handler, bytesMax)
+  return takeBody(handler, bytesMax, Context.get(endpoint.annotations, BodyOptional))
 })
-
-const takeOptionalBody = <A, E, R>(handler: Effect.Effect<A, E, R>, bytesMax: number) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-    const { headers } = request
-    const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
-    if (hasBody) return takeBody(handler, bytesMax)
-    announce(request, Effect.succeed(noFields))
-    return handler
-  })
 
 const noFields = Buffer.from("{}")
 
@@ -42,14 +31,19 @@ const checkSize = (bytesMax: number) =>
     return Effect.void
   })
 
-const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>, bytesMax: number) =>
+const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>, bytesMax: number, isOptional: boolean) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<A, E | IntakeRefusal, R> => {
     const { headers, source } = request
+    if (isOptional && headers["transfer-encoding"] === undefined && !(Number(headers["content-length"]) > 0)) {
+      announce(request, Effect.succeed(noFields))
+      return handler
+    }
     if (isTooLarge(headers, bytesMax)) return Effect.fail(tooLarge(bytesMax))
     const refusal = mediaRefusal(headers)
     if (refusal !== undefined) return Effect.fail(refusal)
     const isPlain = isIncoming(source) && headers["content-length"] !== undefined && headers["expect"] === undefined
-    announce(request, isPlain ? readWhole(source) : read(request, bytesMax))
+    const body = isPlain ? readWhole(source) : read(request, bytesMax)
+    announce(request, isOptional ? Effect.map(body, (bytes) => (bytes.length === 0 ? noFields : bytes)) : body)
     return handler
   })
 

@@ -157,15 +157,17 @@ const diagnosis = HttpApiEndpoint.post("diagnose", "/licenses/:id/diagnose", {
   payload: LicenseDiagnose,
   success: Data(LicenseDiagnosis),
   error: failures("NOT_FOUND", "VALIDATION_ERROR")
-}).annotateMerge(
-  operation({
-    id: "diagnoseLicense",
-    summary: "Diagnose why a license is accepted or refused",
-    description:
-      "Returns what an operation of the application (validate by default) would decide about a machine or container instance, with the result of every check, also of those after the first failure. Changes nothing and counts nothing.",
-    scopes: ["license:read"]
-  })
-)
+})
+  .annotateMerge(
+    operation({
+      id: "diagnoseLicense",
+      summary: "Diagnose why a license is accepted or refused",
+      description:
+        "Returns what an operation of the application (validate by default) would decide about a machine or container instance, with the result of every check, also of those after the first failure. Changes nothing and counts nothing.",
+      scopes: ["license:read"]
+    })
+  )
+  .annotate(BodyOptional, true)
 
 export class LicensesApi extends HttpApiGroup.make("licenses")
   .add(

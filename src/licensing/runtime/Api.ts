@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, OpenApi } from "effect/http-api"
 import { Signed } from "../../contract/api/Envelope.ts"
 import { failures } from "../../contract/api/Failure.ts"
-import { BodyBytesMax, Decoding } from "../../contract/api/Requests.ts"
+import { BodyBytesMax, BodyOptional, Decoding } from "../../contract/api/Requests.ts"
 import {
   DeactivationPayload,
   EntitlementPayload,
@@ -199,14 +199,16 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
         "DEVICE_STATE_CONFLICT",
         "SELF_DEACTIVATION_LIMIT_REACHED"
       )
-    }).annotateMerge(
-      operation({
-        id: "deactivateOwnDevice",
-        summary: "Deactivate another device of the license",
-        description:
-          "For a lost device. At most self_deactivations_per_month in any 30 days. The slot of a device with a valid offline envelope stays taken until the envelope expires."
-      })
-    ),
+    })
+      .annotateMerge(
+        operation({
+          id: "deactivateOwnDevice",
+          summary: "Deactivate another device of the license",
+          description:
+            "For a lost device. At most self_deactivations_per_month in any 30 days. The slot of a device with a valid offline envelope stays taken until the envelope expires."
+        })
+      )
+      .annotate(BodyOptional, true),
     HttpApiEndpoint.post("checkout", "/license/floating/checkout", {
       payload: CheckoutRequest,
       success: Signed(FloatingCheckoutPayload),

@@ -109,6 +109,19 @@ layer(TestServer.layer)("Sizes", (it) => {
     })
   )
 
+  it.effect("a body without a member that is needed may be left out, also one in chunks", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      for (const target of ["rotate-key", "diagnose", "devices/none/reset"]) {
+        const request = { method: "POST", path: `/api/v1/licenses/none/${target}` }
+        assertRefused(yield* server.send(request), 404, "NOT_FOUND")
+        const chunked = { ...request, headers: { "transfer-encoding": "chunked" }, chunks: [] }
+        assertRefused(yield* server.send(chunked), 404, "NOT_FOUND")
+      }
+      assertRefused(yield* server.send({ method: "POST", path: "/api/v1/licenses/none/transfer" }), 400, "INVALID_JSON")
+    })
+  )
+
   it.effect("an operation that takes no body ignores a small one, whatever it is", () =>
     Effect.gen(function* () {
       const server = yield* TestServer

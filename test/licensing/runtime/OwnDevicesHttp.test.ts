@@ -21,7 +21,7 @@ const holder = Effect.fnUntraced(function* (policy: Parameters<typeof issue>[0])
   const { send } = yield* TestServer
   const { id, license_key } = yield* issue(policy)
   const headers = { authorization: `License ${license_key}` }
-  const post = (path: string, body: object) => send({ method: "POST", path: `/api/v1/license/${path}`, headers, body })
+  const post = (path: string, body?: object) => send({ method: "POST", path: `/api/v1/license/${path}`, headers, body })
   const list = (query = "", key = headers) =>
     send({ method: "GET", path: `/api/v1/license/devices${query}`, headers: key })
   const listed = (query = "") => Effect.map(list(query), ({ json }) => (json as unknown as Listed).data)
@@ -90,7 +90,7 @@ layer(TestServer.layer)("The holder of a license key", (it) => {
         yield* post("offline", { fingerprint: "lost", activate: true })
         const device = (yield* listed()).devices.find(({ offline_expires_at }) => offline_expires_at !== undefined)
         const path = `devices/${device!.id}/deactivate`
-        assertRefused(yield* post("devices/dev_none/deactivate", {}), 404, "DEVICE_NOT_FOUND")
+        assertRefused(yield* post("devices/dev_none/deactivate"), 404, "DEVICE_NOT_FOUND")
         assertRefused(yield* post(path, { product_code: "other" }), 403, "PRODUCT_MISMATCH")
         const answer = yield* post(path, { nonce: "asked" })
         assertAnswered(answer, 200)
@@ -108,7 +108,7 @@ layer(TestServer.layer)("The holder of a license key", (it) => {
         yield* assertHeld(id, device!)
         assertRefused(yield* post("activate", { fingerprint: "third" }), 403, "ACTIVATION_LIMIT_REACHED")
         const other = after.devices.find(({ is_activated }) => is_activated === true)
-        const often = yield* post(`devices/${other!.id}/deactivate`, {})
+        const often = yield* post(`devices/${other!.id}/deactivate`)
         assertRefused(often, 403, "SELF_DEACTIVATION_LIMIT_REACHED")
         assert.deepInclude((often.json as { error: object }).error, { max: 1, used: 1 })
       })
