@@ -35,7 +35,11 @@ export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpSer
   if (url.includes("%") && !isDecodable(url))
     return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
   const path = pathOf(url)
-  if (endsEarly.test(path) || isMetricsOtherwise(path, (source as { readonly url?: string }).url ?? url))
+  if (
+    !path.startsWith("/") ||
+    endsEarly.test(path) ||
+    isMetricsOtherwise(path, (source as { readonly url?: string }).url ?? url)
+  )
     return noSuchPath
   // RFC 9112, 3.2: a request without Host, or with two, is 400; only HTTP/1.0 has no Host header.
   const { httpVersion, rawHeaders } = source as { httpVersion?: string; rawHeaders?: ReadonlyArray<string> }
@@ -46,7 +50,10 @@ export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpSer
     : undefined
 }
 
-/** The router takes a semicolon for the beginning of the query, and a number sign, which no target has. No path has either. */
+/**
+ * The router takes a semicolon for the beginning of the query, and a number sign, which no target has. No path has either. It
+ * takes an asterisk for the root.
+ */
 const endsEarly = /[;#]/
 
 /**
