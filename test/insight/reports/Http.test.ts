@@ -127,6 +127,16 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
       assert.strictEqual(both.subscription?.id, subscription.id)
       assert.deepStrictEqual((yield* settle({ subscription_id: subscription.id })).period, current)
       assertRefused(yield* ask(`subscription-settlement?order_id=${alone.id}`), 400, "INVALID_QUERY", "from")
+      for (const period_end of [start, start - 1]) {
+        yield* client.commerce.updateOrder({ params: { id: own.id }, payload: { period_start: start, period_end } })
+        const empty = yield* ask(`subscription-settlement?order_id=${own.id}`)
+        assertRefused(empty, 400, "INVALID_QUERY", "order_id")
+        assert.include(empty.error.message, "period_end")
+      }
+      assert.deepStrictEqual((yield* settle({ order_id: own.id, from: start, to: end })).period, {
+        from: start,
+        to: end
+      })
       assertRefused(
         yield* ask(`subscription-settlement?order_id=${own.id}&subscription_id=${other.subscription.id}`),
         400,

@@ -84,12 +84,20 @@ const settledPeriod = ({ from, to }: SettlementFilter, order?: Order, subscripti
     return Effect.succeed(period)
   }
   if (order?.period_start !== undefined && order.period_end !== undefined) {
-    return Effect.succeed({ from: order.period_start, to: order.period_end })
+    const period = { from: order.period_start, to: order.period_end }
+    return period.from < period.to ? Effect.succeed(period) : Effect.fail(emptyOrderPeriod)
   }
   return subscription === undefined
     ? Effect.fail(refuse("INVALID_QUERY", "The order has no period and no subscription: give from and to.", "from"))
     : Effect.succeed({ from: subscription.current_period_start, to: subscription.current_period_end })
 }
+
+/** Orders are stored as another system has them. A settlement without usage could be taken for one with nothing to bill. */
+const emptyOrderPeriod = refuse(
+  "INVALID_QUERY",
+  "The order's period_end is not after its period_start: correct the order, or give from and to.",
+  "order_id"
+)
 
 const orderRow = (sql: SqlClient.SqlClient, id: string) =>
   decodeOrders(sql`
