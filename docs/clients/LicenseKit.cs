@@ -657,7 +657,7 @@ namespace Licensing
                     return Settle(operation, got, gives);
                 }
                 if (holding == null) missed = got.Why;
-                SaveSeen(got);
+                if (got.Refused) Save();
                 return OutcomeOf(got);
             }
         }
@@ -718,7 +718,6 @@ namespace Licensing
                             got.Code.StartsWith("LEASE_", StringComparison.Ordinal);
             lock (state)
             {
-                if (got.Granted) See(Member(got.Content, "issued_at"));
                 if (got.Granted || isNothing) Release(operation == "deactivate" ? "device" : "seat");
                 else if (got.Refused)
                 {
@@ -743,7 +742,7 @@ namespace Licensing
             var got = await AskAsync(question, own).ConfigureAwait(false);
             lock (state)
             {
-                SaveSeen(got);
+                if (got.Answer != null) Save();
                 return OutcomeOf(got, Decision.Warn);
             }
         }
@@ -839,13 +838,13 @@ namespace Licensing
             {
                 try
                 {
-                    return judge();
+                    return Seen(judge());
                 }
                 catch (DistrustedException distrusted) when (distrusted.Rule == "kid")
                 {
                     if (!await FetchKeysAsync().ConfigureAwait(false)) throw;
                 }
-                return judge();
+                return Seen(judge());
             }
             catch (DistrustedException distrusted)
             {
@@ -855,6 +854,12 @@ namespace Licensing
             {
                 return Missed("signature", reply, question);
             }
+        }
+
+        private Believed Seen(Believed got)
+        {
+            lock (state) See(Member(got.Content, "issued_at"));
+            return got;
         }
 
         private static Believed Missed(string rule, Reply reply, Question question)
@@ -1031,7 +1036,6 @@ namespace Licensing
             if (identity != null)
                 identity = new Identity { LicenseKey = identity.LicenseKey, LicenseId = got.Answer.Text("license_id"),
                     ProductId = got.Answer.Text("product_id") };
-            See(Member(content, "issued_at"));
             responses.Remove("refusal");
             isClockAhead = now - Millis(content, "issued_at") > Skew;
             Slots.TryGetValue(got.Answer.Text("kind") ?? "", out var slot);
@@ -1071,7 +1075,6 @@ namespace Licensing
         /// </summary>
         private void Refuse(Believed got)
         {
-            See(Member(got.Content, "issued_at"));
             var reach = RuleOf(got.Code).Reach;
             var isOfHolding = holding == (reach == "activation" ? "device" : "seat");
             if (reach == "request" || reach != "license" && !isOfHolding) return;
@@ -1107,18 +1110,13 @@ namespace Licensing
                 if (slot != "checkout" || !keepsToken) responses.Remove(slot);
         }
 
+        /// <summary>
+        /// Of every believed answer, also one that changes nothing else: the clock must not fall behind it.
+        /// </summary>
         private void See(object issuedAt)
         {
             var instant = MillisOf(issuedAt);
             if (instant > highest) highest = instant;
-        }
-
-        /// <summary>Of an answer that changes nothing else: the clock must not fall behind it.</summary>
-        private void SaveSeen(Believed got)
-        {
-            if (got.Answer == null) return;
-            See(Member(got.Content, "issued_at"));
-            Save();
         }
 
         private void Save()

@@ -575,7 +575,7 @@ public final class LicenseKit implements AutoCloseable {
         return settle(operation, got, gives);
       }
       if (holding == null) missed = got.why();
-      saveSeen(got);
+      if (got.refused()) save();
       return outcomeOf(got);
     }
   }
@@ -625,7 +625,6 @@ public final class LicenseKit implements AutoCloseable {
     boolean isNothing = isGone || Set.of("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND").contains(got.code())
         || got.code().startsWith("LEASE_");
     synchronized (state) {
-      if (got.granted()) see(got.answer().text("issued_at"));
       if (got.granted() || isNothing) release(operation.equals("deactivate") ? "device" : "seat");
       else if (got.refused()) {
         plan(operation, got);
@@ -651,7 +650,7 @@ public final class LicenseKit implements AutoCloseable {
     if (own == null) return outcomeOf(NOT_ACTIVATED);
     Believed got = ask(question, own);
     synchronized (state) {
-      saveSeen(got);
+      if (got.answer() != null) save();
       return outcomeOf(got, Decision.WARN);
     }
   }
@@ -741,6 +740,9 @@ public final class LicenseKit implements AutoCloseable {
       } catch (Licensing.Distrusted distrusted) {
         if (!distrusted.rule.equals("kid") || !fetchKeys()) throw distrusted;
         judged = judging.judge();
+      }
+      synchronized (state) {
+        see(judged.answer().text("issued_at"));
       }
       return new Believed(judged.answer(), judged.text(), null, null, null, null, 0);
     } catch (Licensing.Distrusted distrusted) {
@@ -897,7 +899,6 @@ public final class LicenseKit implements AutoCloseable {
       identity = new Identity(
           identity.licenseKey(), String.valueOf(content.get("license_id")), String.valueOf(content.get("product_id")));
     }
-    see(content.get("issued_at"));
     responses.remove("refusal");
     isClockAhead = now - millis(content, "issued_at") > SKEW;
     String slot = SLOTS.get(String.valueOf(content.get("kind")));
@@ -932,7 +933,6 @@ public final class LicenseKit implements AutoCloseable {
 
   /** What a refusal ends is forgotten, so that removing the refusal from the store gives nothing back. */
   private void refuse(Believed got) {
-    see(got.content().get("issued_at"));
     String reach = ruleOf(got.code()).reach();
     boolean isOfHolding = reach.equals("activation") ? "device".equals(holding) : "seat".equals(holding);
     if (reach.equals("request") || !reach.equals("license") && !isOfHolding) return;
@@ -964,16 +964,10 @@ public final class LicenseKit implements AutoCloseable {
     responses.keySet().removeIf(slot -> SLOTS.containsValue(slot) && !(keepsToken && slot.equals("checkout")));
   }
 
+  /** Of every believed answer, also one that changes nothing else: the clock must not fall behind it. */
   private void see(Object issuedAt) {
     double instant = millisOf(issuedAt);
     if (instant > highest) highest = instant;
-  }
-
-  /** Of an answer that changes nothing else: the clock must not fall behind it. */
-  private void saveSeen(Believed got) {
-    if (got.answer() == null) return;
-    see(got.answer().text("issued_at"));
-    save();
   }
 
   private void save() {

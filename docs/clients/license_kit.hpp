@@ -599,7 +599,7 @@ class LicenseKit {
       return settle(operation, got, gives);
     }
     if (held.empty()) missed = got.why();
-    save_seen(got);
+    if (got.refused()) save();
     return outcome_of(got);
   }
 
@@ -618,7 +618,7 @@ class LicenseKit {
       if (!own) return not_activated();
       Believed got = ask(question, &*own);
       Lock lock(state);
-      save_seen(got);
+      if (got.answer) save();
       return outcome_of(got, Decision::warn);
     });
   }
@@ -673,7 +673,6 @@ class LicenseKit {
     bool is_nothing = is_gone || code == "DEVICE_STATE_CONFLICT" || code == "DEVICE_NOT_FOUND" ||
                       code.rfind("LEASE_", 0) == 0;
     Lock lock(state);
-    if (got.granted()) see(got.answer->text("issued_at"));
     if (got.granted() || is_nothing) release(operation == "deactivate" ? "device" : "seat");
     else if (got.refused()) {
       plan(operation, got);
@@ -787,7 +786,9 @@ class LicenseKit {
     } catch (const Distrusted& distrusted) { return missed_by(distrusted.rule, reply, is_trial); }
   }
 
-  static Believed believed(std::pair<Answer, std::string> found) {
+  Believed believed(std::pair<Answer, std::string> found) {
+    Lock lock(state);
+    see(found.first.text("issued_at"));
     Believed got;
     got.answer = std::move(found.first);
     got.text = std::move(found.second);
@@ -942,7 +943,6 @@ class LicenseKit {
   void take(const Believed& got, double now, std::string gives) {
     const Json& found = got.content();
     if (identity) identity = Identity{identity->license_key, found.text_of("license_id"), found.text_of("product_id")};
-    see(found.text_of("issued_at"));
     responses.erase("refusal");
     is_clock_ahead = now - millis(&found, "issued_at") > skew;
     auto slot = slots().find(found.text_of("kind").value_or(""));
@@ -981,7 +981,6 @@ class LicenseKit {
 
   // What a refusal ends is forgotten, so that removing the refusal from the store gives nothing back.
   void refuse(const Believed& got) {
-    see(got.content().text_of("issued_at"));
     std::string_view reach = rule_of(got.code()).reach;
     bool is_of_holding = (reach == "activation" && held == "device") || (reach == "seat" && held == "seat");
     if (reach != "license" && !is_of_holding) return;
@@ -1014,16 +1013,10 @@ class LicenseKit {
       if (slot != "checkout" || !keeps_token) responses.erase(slot);
   }
 
+  // Of every believed answer, also one that changes nothing else: the clock must not fall behind it.
   void see(const std::optional<std::string>& issued_at) {
     double seen = millis_of(issued_at);
     if (seen > highest) highest = seen;
-  }
-
-  // Of an answer that changes nothing else: the clock must not fall behind it.
-  void save_seen(const Believed& got) {
-    if (!got.answer) return;
-    see(got.answer->text("issued_at"));
-    save();
   }
 
   void save() {

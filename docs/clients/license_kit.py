@@ -466,7 +466,8 @@ class LicenseKit:
                 return self._settle(operation, believed, holding)
             if self._holding is None:
                 self._missed = believed.why
-            self._save_seen(believed)
+            if believed.answer is not None:
+                self._save()
             return self._outcome(believed)
 
     def _begin_trial(self, policy_code: str) -> Outcome:
@@ -517,8 +518,6 @@ class LicenseKit:
         code = believed.code
         nothing = gone or code in ("DEVICE_STATE_CONFLICT", "DEVICE_NOT_FOUND") or code.startswith("LEASE_")
         with self._state:
-            if believed.granted:
-                self._see(believed.answer.content.get("issued_at"))
             if believed.granted or nothing:
                 self._release("device" if operation == "deactivate" else "seat")
             elif believed.refusal is not None:
@@ -537,7 +536,8 @@ class LicenseKit:
             return self._outcome(_Believed(reason="NOT_ACTIVATED"))
         believed = self._send(question, identity)
         with self._state:
-            self._save_seen(believed)
+            if believed.answer is not None:
+                self._save()
             return self._outcome(believed, "warn")
 
     def _ask(self, operation: str, more: dict, identity: tuple) -> _Believed:
@@ -597,6 +597,8 @@ class LicenseKit:
                 if distrusted.rule != "kid" or not self._fetch_keys():
                     raise
                 answer, text = judged()
+            with self._state:
+                self._see(answer.content.get("issued_at"))
             return _Believed(answer, text.decode())
         except Distrusted as distrusted:
             rule, status = distrusted.rule, None if reply is None else reply.status
@@ -710,7 +712,6 @@ class LicenseKit:
         content = believed.answer.content
         if self._identity is not None:
             self._identity = self._identity[0], str(content.get("license_id")), str(content.get("product_id"))
-        self._see(content.get("issued_at"))
         self._responses.pop("refusal", None)
         self._clock_ahead = now - _millis(content.get("issued_at")) > CLOCK_SKEW_SECONDS_MAX * 1000
         slot = _SLOT_OF.get(content.get("kind"))
@@ -749,7 +750,6 @@ class LicenseKit:
     def _refuse(self, believed: _Believed) -> None:
         """What a refusal ends is forgotten, so that removing the refusal from the store gives nothing back."""
         refusal = believed.refusal
-        self._see(refusal.get("issued_at"))
         reach = _RULES.get(believed.code, _UNKNOWN)[1]
         held = {"activation": "device", "seat": "seat"}.get(reach)
         if reach == "request" or (reach != "license" and held != self._holding):
@@ -781,14 +781,9 @@ class LicenseKit:
                 self._responses.pop(slot, None)
 
     def _see(self, issued_at: object) -> None:
+        """Of every believed answer, also one that changes nothing else: the clock must not fall behind it."""
         if _millis(issued_at) > self._highest:
             self._highest = _millis(issued_at)
-
-    def _save_seen(self, believed: _Believed) -> None:
-        """Of an answer that changes nothing else: the clock must not fall behind it."""
-        if believed.answer is not None:
-            self._see(believed.answer.content.get("issued_at"))
-            self._save()
 
     def _save(self) -> None:
         key, license_id, product_id = self._identity or (None, None, None)

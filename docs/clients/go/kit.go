@@ -566,8 +566,8 @@ func (k *Kit) enterWith(operation, holding, licenseKey string, got believed) Out
 	} else if k.holding == "" {
 		k.missed = got.why()
 	}
-	if !got.granted() {
-		k.saveSeen(got)
+	if got.refused() {
+		k.save()
 	}
 	k.state.Unlock()
 	if !got.granted() {
@@ -586,7 +586,9 @@ func (k *Kit) askAside(ctx context.Context, licenseKey string, asked question) O
 		got := k.send(ctx, asked, *who)
 		k.state.Lock()
 		defer k.state.Unlock()
-		k.saveSeen(got)
+		if got.answer != nil {
+			k.save()
+		}
 		return k.outcomeWith(got, Warn)
 	})
 }
@@ -656,9 +658,6 @@ func (k *Kit) giveBack(ctx context.Context, operation string, more map[string]an
 		strings.HasPrefix(got.code(), "LEASE_")
 	k.state.Lock()
 	defer k.state.Unlock()
-	if got.granted() {
-		k.see(got.answer.Text("issued_at"))
-	}
 	given := "seat"
 	if operation == "deactivate" {
 		given = "device"
@@ -857,6 +856,9 @@ func (k *Kit) believing(
 		answer, text, err = judged()
 	}
 	if err == nil {
+		k.state.Lock()
+		k.see(answer.Text("issued_at"))
+		k.state.Unlock()
 		return believed{answer: answer, text: text}
 	}
 	if !errors.As(err, &distrusted) {
@@ -1059,10 +1061,8 @@ func (k *Kit) take(got believed, now float64, holding string) {
 	if k.who != nil {
 		k.who = &identity{k.who.licenseKey, got.answer.Text("license_id"), got.answer.Text("product_id")}
 	}
-	issuedAt := got.answer.Text("issued_at")
-	k.see(issuedAt)
 	delete(k.responses, "refusal")
-	k.isClockAhead = now-millisOf(issuedAt) > skewMillis
+	k.isClockAhead = now-millis(content, "issued_at") > skewMillis
 	slot := slotOfKind[got.answer.Text("kind")]
 	if slot == "offline" {
 		// Only an activation gets an envelope: also beside a seat the machine has one.
@@ -1108,7 +1108,6 @@ func (k *Kit) grantFromFile(got believed) {
 
 // refuse forgets what the refusal ends, so that removing the refusal from the store gives nothing back.
 func (k *Kit) refuse(got believed) {
-	k.see(got.answer.Text("issued_at"))
 	reach := ruleOf(got.code()).reach
 	isOfHolding := map[string]bool{"license": true, "activation": k.holding == "device", "seat": k.holding == "seat"}
 	if isOfHolding[reach] {
@@ -1146,17 +1145,10 @@ func (k *Kit) forget(keepsToken bool) {
 	}
 }
 
+// see is for every believed answer, also one that changes nothing else: the clock must not fall behind it.
 func (k *Kit) see(issuedAt string) {
 	if instant := millisOf(issuedAt); instant > k.highest {
 		k.highest = instant
-	}
-}
-
-// saveSeen is for an answer that changes nothing else: the clock must not fall behind it.
-func (k *Kit) saveSeen(got believed) {
-	if got.answer != nil {
-		k.see(got.answer.Text("issued_at"))
-		k.save()
 	}
 }
 

@@ -1,7 +1,7 @@
 /** Scenarios of clocks, stores and keys. */
 
 import * as R from "./Responses.ts"
-import { activated, open, type Told } from "./StartScenarios.ts"
+import { activated, offline, open, type Told } from "./StartScenarios.ts"
 
 const clocks: ReadonlyArray<Told> = [
   {
@@ -17,6 +17,30 @@ const clocks: ReadonlyArray<Told> = [
         ...{ says: "ask CLOCK_WRONG", got: "missed ask" }
       },
       { at: 0.05, do: "validate", given: [{ response: "entitlement" }], says: "run LICENSED", got: "granted run" }
+    ]
+  },
+  {
+    name: "a clock that is set back behind a refusal",
+    why: "The instant of a refusal is stored as that of any other response, also if it says that nothing is left to give back.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 5, do: "deactivate", says: "ask NOT_ACTIVATED", got: "granted ask" },
+        given: [{ response: R.refusal("device not found later", "DEVICE_NOT_FOUND", 5), status: 404 }]
+      },
+      { at: 4, do: "open", says: "ask CLOCK_WRONG" }
+    ]
+  },
+  {
+    name: "a clock that is set back behind a lost activation",
+    why: "The refusal is believed although the service is not reached for the new activation.",
+    steps: [
+      ...activated,
+      {
+        ...{ at: 5, do: "validate", says: "run LICENSED", got: "missed run" },
+        given: [{ response: "device not found later", status: 404 }, ...offline]
+      },
+      { at: 4, do: "open", says: "ask CLOCK_WRONG" }
     ]
   },
   {

@@ -105,7 +105,6 @@ export class Memory {
       const { license_id, product_id } = content
       this.identity = { ...identity, licenseId: String(license_id), productId: String(product_id) }
     }
-    this.see(content["issued_at"])
     this.#responses.delete("refusal")
     this.isClockAhead = now - instantOf(content["issued_at"]) > clockSkewMillisMax
     const slot = slotOfKind.get(content["kind"])
@@ -139,7 +138,6 @@ export class Memory {
 
   /** Believes a refusal. What it ends is forgotten, so that removing the refusal from the store gives nothing back. */
   refuse(text: string, refusal: Refusal): void {
-    this.see(refusal.issued_at)
     const { reach } = ruleOf(refusal.code)
     const isOfHolding = { activation: this.holding === "device", seat: this.holding === "seat" }
     if (reach === "request" || (reach !== "license" && !isOfHolding[reach])) return

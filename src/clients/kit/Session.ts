@@ -54,13 +54,13 @@ export class Session {
     const { memory } = this
     const identity = this.#identityOf(licenseKey)
     if (identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
-    const answer = await this.#conversation.ask(operation, more, identity, memory.highestIssuedAt)
+    const answer = await this.#hear(this.#conversation.ask(operation, more, identity, memory.highestIssuedAt))
     if (identity.licenseKey === memory.identity?.licenseKey) return this.#settle(operation, answer, holding)
     return this.#enterWith(operation, holding, identity.licenseKey, answer)
   }
 
   async startTrial<Data>(policyCode: string): Promise<Outcome<Data>> {
-    const answer = await this.#conversation.askTrial(policyCode, this.memory.highestIssuedAt)
+    const answer = await this.#hear(this.#conversation.askTrial(policyCode, this.memory.highestIssuedAt))
     const key = answer.outcome === "granted" ? String(answer.content["license_key"]) : ""
     return this.#enterWith("activate", "device", key, answer)
   }
@@ -88,7 +88,7 @@ export class Session {
     const { memory } = this
     const identity = this.#identityOf(licenseKey)
     if (identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
-    const answer = await this.#conversation.read(envelope, identity, memory.highestIssuedAt)
+    const answer = await this.#hear(this.#conversation.read(envelope, identity, memory.highestIssuedAt))
     if (answer.outcome === "granted") {
       if (identity.licenseKey !== memory.identity?.licenseKey) memory.enter(identity.licenseKey)
       memory.grantFromFile(answer.text, answer.content)
@@ -104,10 +104,7 @@ export class Session {
     // A seat that was lost has no token: nothing is left to give back.
     if (operation === "checkin" && leaseToken === undefined) return this.#released(operation, {})
     const answer = await this.#ask(operation, operation === "checkin" ? { lease_token: leaseToken } : {})
-    if (answer.outcome === "granted") {
-      memory.see(answer.content["issued_at"])
-      return this.#released(operation, { data: answer.content as Data })
-    }
+    if (answer.outcome === "granted") return this.#released(operation, { data: answer.content as Data })
     if (answer.outcome === "refused") {
       if (isNothingHeld(answer.refusal.code)) return this.#released(operation, {})
       this.schedule.settle(operation, answer)
@@ -125,8 +122,8 @@ export class Session {
     const { memory } = this
     const identity = this.#identityOf(licenseKey)
     if (identity === undefined) return this.#outcomeOf(missed("NOT_ACTIVATED"))
-    const answer = await ask(identity, memory.highestIssuedAt)
-    await this.#see(answer)
+    const answer = await this.#hear(ask(identity, memory.highestIssuedAt))
+    if (answer.outcome !== "missed") await this.#save()
     return outcomeOf(answer, this.verdict, "warn")
   }
 
@@ -159,23 +156,24 @@ export class Session {
       return this.#settle(operation, answer, holding)
     }
     if (memory.holding === undefined) memory.missed = reasonOf(answer)
-    await this.#see(answer)
-    this.#tell()
+    if (answer.outcome === "missed") this.#tell()
+    else await this.#save()
     return this.#outcomeOf(answer)
   }
 
-  #ask(operation: Operation, more: object): Promise<Answer> {
+  async #ask(operation: Operation, more: object): Promise<Answer> {
     const { highestIssuedAt, identity } = this.memory
     return identity === undefined
-      ? Promise.resolve(missed("NOT_ACTIVATED"))
-      : this.#conversation.ask(operation, more, identity, highestIssuedAt)
+      ? missed("NOT_ACTIVATED")
+      : this.#hear(this.#conversation.ask(operation, more, identity, highestIssuedAt))
   }
 
-  /** Stores the instant of an answer that changes nothing else: the clock must not fall behind it. */
-  async #see(answer: Answer): Promise<void> {
-    if (answer.outcome === "missed") return
-    this.memory.see(answer.outcome === "granted" ? answer.content["issued_at"] : answer.refusal.issued_at)
-    await this.#save()
+  /** Notes the instant of a believed answer, also of one that changes nothing else: the clock must not fall behind it. */
+  async #hear(asked: Promise<Answer>): Promise<Answer> {
+    const answer = await asked
+    if (answer.outcome === "granted") this.memory.see(answer.content["issued_at"])
+    if (answer.outcome === "refused") this.memory.see(answer.refusal.issued_at)
+    return answer
   }
 
   /** Takes an answer in. */
