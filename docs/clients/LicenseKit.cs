@@ -1179,7 +1179,7 @@ namespace Licensing
             var checkAt = Millis(Content("entitlement"), "next_check_at");
             var offlineEnd = Millis(Content("offline"), "offline_expires_at");
             var tolerated = Finite(checkAt) + options.Tolerance.TotalMilliseconds;
-            var endsAt = Math.Min(Math.Max(tolerated, Finite(offlineEnd)), accessEnd);
+            var endsAt = Math.Min(Math.Max(tolerated, Finite(offlineEnd)), Math.Min(accessEnd, MillisMax));
             if (!(now < endsAt)) return Ended("NOT_REACHED");
             var verdict = Living(grant, now, endsAt, Math.Max(Finite(checkAt), Finite(offlineEnd)));
             var isOffline = !(now < checkAt) && now < offlineEnd && verdict.Reason == "LICENSED";

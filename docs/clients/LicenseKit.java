@@ -64,6 +64,8 @@ import javax.net.ssl.SSLException;
 public final class LicenseKit implements AutoCloseable {
   private static final double HOUR = 3_600_000;
   private static final double SKEW = 300_000;
+  /** The end of the year 9999, which is the last one of a payload. */
+  private static final double INSTANT_MAX = 253_402_300_799_999.0;
   private static final int STORED_LENGTH_MAX = 1 << 24;
 
   /** Run: continue. Warn: continue, and tell the user. Ask: the user has to act first. Stop: end the licensed use. */
@@ -1030,7 +1032,10 @@ public final class LicenseKit implements AutoCloseable {
     if (now >= accessEnd) return just(Decision.ASK, isClockAhead ? "CLOCK_WRONG" : "LICENSE_EXPIRED");
     double checkAt = millis(content("entitlement"), "next_check_at");
     double offlineEnd = millis(content("offline"), "offline_expires_at");
-    double endsAt = Math.min(Math.max(finite(checkAt) + options.tolerance.toMillis(), finite(offlineEnd)), accessEnd);
+    // A duration of any length has seconds; not every one has a number of milliseconds.
+    double tolerance = options.tolerance.getSeconds() * 1e3 + options.tolerance.getNano() / 1e6;
+    double end = Math.max(finite(checkAt) + tolerance, finite(offlineEnd));
+    double endsAt = Math.min(Math.min(end, accessEnd), INSTANT_MAX);
     if (!(now < endsAt)) return ended("NOT_REACHED");
     Verdict verdict = living(grant, now, endsAt, Math.max(finite(checkAt), finite(offlineEnd)));
     boolean isOffline = !(now < checkAt) && now < offlineEnd && verdict.reason().equals("LICENSED");
@@ -1039,7 +1044,6 @@ public final class LicenseKit implements AutoCloseable {
 
   /** Runs until {@code warnAt}, then warns. */
   private Verdict living(Map<String, Object> content, double now, double endsAt, double warnAt) {
-    Instant end = Double.isInfinite(endsAt) ? null : Instant.ofEpochMilli((long) endsAt);
     Decision decision = Decision.WARN;
     String reason = "NOT_REACHED";
     if ("grace_period".equals(content.get("status")) || now >= millis(content, "expires_at")) reason = "GRACE_PERIOD";
@@ -1049,7 +1053,7 @@ public final class LicenseKit implements AutoCloseable {
       decision = Decision.RUN;
       reason = "LICENSED";
     }
-    return new Verdict(decision, reason, null, end);
+    return new Verdict(decision, reason, null, Instant.ofEpochMilli((long) endsAt));
   }
 
   /** Nothing believed allows the use any more: stops, unless the user can do something about it. */

@@ -479,6 +479,7 @@ class LicenseKit {
  private:
   using Lock = std::lock_guard<std::recursive_mutex>;
   static constexpr double hour = 3'600'000, skew = double(clock_skew_ms_max);
+  static constexpr double instant_max = 253'402'300'799'999;  // the end of the year 9999, the last one of a payload
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
   struct Rule {
@@ -1082,8 +1083,8 @@ class LicenseKit {
     if (now >= access_end) return just(Decision::ask, is_clock_ahead ? "CLOCK_WRONG" : "LICENSE_EXPIRED");
     double check_at = millis(content("entitlement"), "next_check_at");
     double offline_end = millis(content("offline"), "offline_expires_at");
-    double ends_at =
-        std::min(std::max(finite(check_at) + options.tolerance_hours * hour, finite(offline_end)), access_end);
+    double tolerated = std::max(finite(check_at) + options.tolerance_hours * hour, finite(offline_end));
+    double ends_at = std::min({tolerated, access_end, instant_max});
     if (!(now < ends_at)) return ended("NOT_REACHED");
     Verdict found = living(*newest, now, ends_at, std::max(finite(check_at), finite(offline_end)));
     if (!(now < check_at) && now < offline_end && found.reason == "LICENSED") found.reason = "OFFLINE";
@@ -1093,7 +1094,7 @@ class LicenseKit {
   // Runs until `warn_at`, then warns.
   Verdict living(const Json& found, double now, double ends_at, double warn_at) const {
     Verdict verdict{Decision::warn, "NOT_REACHED"};
-    if (std::isfinite(ends_at)) verdict.ends_at_ms = std::int64_t(ends_at);
+    verdict.ends_at_ms = std::int64_t(ends_at);
     if (found.text_of("status") == "grace_period" || now >= millis(&found, "expires_at")) verdict.reason = "GRACE_PERIOD";
     else if (is_clock_ahead) verdict.reason = "CLOCK_WRONG";
     else if (!missed.empty() && missed != "NOT_REACHED") verdict.reason = missed;

@@ -50,6 +50,8 @@ from licensing import (
 NAN, INF = math.nan, math.inf
 HOUR = 3_600_000
 """Instants and waits are in milliseconds; a comparison with NaN, a missing instant, is false."""
+INSTANT_MAX = 253_402_300_799_999
+"""The end of the year 9999, which is the last one of a datetime and of a payload."""
 
 # What a refusal ends: the license, the activation, the seat, or only the request; `again` is taken again once.
 _RULES: dict[str, tuple[str, str]] = {
@@ -836,7 +838,7 @@ class LicenseKit:
             return Verdict("ask", "CLOCK_WRONG" if self._clock_ahead else "LICENSE_EXPIRED")
         check_at = _millis((self._content("entitlement") or {}).get("next_check_at"))
         offline_end = _millis((self._content("offline") or {}).get("offline_expires_at"))
-        ends_at = min(max(_finite(check_at) + self._tolerance, _finite(offline_end)), access_end)
+        ends_at = min(max(_finite(check_at) + self._tolerance, _finite(offline_end)), access_end, INSTANT_MAX)
         if not now < ends_at:
             return self._ended("NOT_REACHED")
         verdict = self._living(grant, now, ends_at, max(_finite(check_at), _finite(offline_end)))
@@ -845,7 +847,7 @@ class LicenseKit:
 
     def _living(self, content: dict, now: float, ends_at: float, warn_at: float) -> Verdict:
         """Runs until `warn_at`, then warns."""
-        end = None if math.isinf(ends_at) else _datetime(ends_at)
+        end = _datetime(ends_at)
         if content.get("status") == "grace_period" or now >= _millis(content.get("expires_at")):
             return Verdict("warn", "GRACE_PERIOD", None, end)
         if self._clock_ahead:
@@ -1017,7 +1019,7 @@ def _datetime(millis: float) -> datetime:
 def _iso(millis: float) -> str | None:
     if not math.isfinite(millis):
         return None
-    return _datetime(millis).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _datetime(min(millis, INSTANT_MAX)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _finite(millis: float) -> float:

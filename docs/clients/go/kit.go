@@ -25,8 +25,10 @@ import (
 )
 
 const (
-	hourMillis     = 3_600_000.0
-	skewMillis     = 300_000.0
+	hourMillis = 3_600_000.0
+	skewMillis = 300_000.0
+	// instantMax is the end of the year 9999, which is the last one of a payload.
+	instantMax     = 253_402_300_799_999.0
 	storedBytesMax = 1 << 24
 )
 
@@ -91,7 +93,7 @@ type Verdict struct {
 	Reason   string
 	// Refusal is the signed refusal that decides, with what explains it.
 	Refusal map[string]any
-	// EndsAt is until when the application may run if no further response comes; zero if there is no end.
+	// EndsAt is until when the application may run if no further response comes; zero if it must not run.
 	EndsAt time.Time
 }
 
@@ -1232,7 +1234,7 @@ func (k *Kit) deviceVerdict(now float64) Verdict {
 	checkAt := millis(k.content("entitlement"), "next_check_at")
 	offlineEnd := millis(k.content("offline"), "offline_expires_at")
 	tolerance := float64(k.options.Tolerance.Milliseconds())
-	endsAt := math.Min(math.Max(finite(checkAt)+tolerance, finite(offlineEnd)), accessEnd)
+	endsAt := math.Min(math.Max(finite(checkAt)+tolerance, finite(offlineEnd)), math.Min(accessEnd, instantMax))
 	if !(now < endsAt) {
 		return k.ended("NOT_REACHED")
 	}
@@ -1245,10 +1247,7 @@ func (k *Kit) deviceVerdict(now float64) Verdict {
 
 // living runs until warnAt, then warns.
 func (k *Kit) living(content map[string]any, now, endsAt, warnAt float64) Verdict {
-	verdict := Verdict{Decision: Warn}
-	if !math.IsInf(endsAt, 0) {
-		verdict.EndsAt = timeOf(endsAt)
-	}
+	verdict := Verdict{Decision: Warn, EndsAt: timeOf(endsAt)}
 	switch {
 	case content["status"] == "grace_period" || now >= millis(content, "expires_at"):
 		verdict.Reason = "GRACE_PERIOD"

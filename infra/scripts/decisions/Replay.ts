@@ -242,5 +242,4 @@ const failures = { refused: "ECONNREFUSED", timeout: "ETIMEDOUT" } as const
 const wordsOf = ({ decision, granted, reason, refusal }: Outcome<unknown>): string =>
   `${granted ? "granted" : refusal === undefined ? "missed" : "refused"} ${decision} ${reason}`
 
-const endOf = ({ endsAt }: Verdict) =>
-  endsAt !== undefined && Number.isFinite(endsAt) && { ends_at: new Date(endsAt).toISOString() }
+const endOf = ({ endsAt }: Verdict) => endsAt !== undefined && { ends_at: new Date(endsAt).toISOString() }

@@ -6,7 +6,7 @@ import { sealEnvelope } from "../../../src/licensing/runtime/OfflineEnvelope.ts"
 import { sha256, sha256Hex } from "../../../src/platform/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../../src/platform/signing/SigningKey.ts"
 
-type Members = { readonly [member: string]: Json }
+type Members = { readonly [member: string]: Json | undefined }
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64")
 const keyOf = (label: string): SigningKey => fromSeed(sha256(label))

@@ -178,6 +178,24 @@ const offlineTimes: ReadonlyArray<Told> = [
     ]
   },
   {
+    name: "a tolerance beyond the year 9999",
+    why: "No date type of a language has to hold a later instant: the end is the last of that year.",
+    steps: [
+      open,
+      {
+        ...{ at: 0, do: "activate", with: { license_key: R.licenseKey }, says: "run LICENSED", got: "granted run" },
+        given: [
+          {
+            response: R.entitlement("perpetual entitlement", 0, {
+              ...{ expires_at: undefined, license_type: "perpetual", next_check_at: "9999-12-31T00:00:00.000Z" }
+            })
+          }
+        ]
+      },
+      { at: 1, do: "look", says: "run LICENSED" }
+    ]
+  },
+  {
     name: "retries of many machines",
     why: "The random byte shortens a wait by up to a fifth.",
     random: 255,

@@ -74,7 +74,7 @@ const deviceVerdict = (known: Known, now: number, toleranceMillis: number): Verd
   if (now >= accessEnd) return known.isClockAhead ? clockWrong : { decision: "ask", reason: "LICENSE_EXPIRED" }
   const checkAt = instantOf(known.entitlement?.next_check_at)
   const offlineEnd = instantOf(known.offline?.offline_expires_at)
-  const endsAt = Math.min(Math.max(finite(checkAt) + toleranceMillis, finite(offlineEnd)), accessEnd)
+  const endsAt = Math.min(Math.max(finite(checkAt) + toleranceMillis, finite(offlineEnd)), accessEnd, instantMax)
   // Both comparisons are false for an instant that is missing.
   if (!(now < endsAt)) return ended(known, "NOT_REACHED")
   const isOffline = !(now < checkAt) && now < offlineEnd
@@ -110,6 +110,9 @@ const ended = ({ isClockAhead, missed }: Known, reason: Reason): Verdict => {
 
 const newestGrant = ({ entitlement, offline }: Known): Entitlement | OfflineEntitlement | undefined =>
   offline !== undefined && !(instantOf(entitlement?.issued_at) >= instantOf(offline.issued_at)) ? offline : entitlement
+
+/** The end of the year 9999: no payload has a later instant, and an unlimited tolerance ends here. */
+const instantMax = 253_402_300_799_999
 
 const accessEndOf = ({ access_ends_at, expires_at }: Entitlement | OfflineEntitlement): number => {
   const end = access_ends_at ?? expires_at
