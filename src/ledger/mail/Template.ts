@@ -66,7 +66,9 @@ export const htmlOfText = (template: Template, values: Values, language: string)
     .trim()
     .split(/\n{2,}/)
     .map((paragraph) => `<p>${paragraph.replaceAll("\n", "<br>\n")}</p>`)
-  const style = "font-family: sans-serif; font-size: 16px; line-height: 1.5; color: #222; max-width: 36em"
+  // A link is wider than a phone.
+  const style =
+    "font-family: sans-serif; font-size: 16px; line-height: 1.5; color: #222; max-width: 36em; overflow-wrap: anywhere"
   return `<!doctype html>\n<html lang="${escapeHtml(language)}">\n<meta charset="utf-8">\n<body style="${style}">\n${paragraphs.join("\n")}\n</body>\n</html>\n`
 }
 

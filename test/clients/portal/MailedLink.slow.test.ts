@@ -64,6 +64,7 @@ layer(mailedPortalLayer, { timeout: 300_000 })("A customer with a mailed link", 
         const mail = await Effect.runPromise(server.next)
         assert.strictEqual(mail.to, address)
         await openMail(customer.page, mail.html)
+        assert.isAtMost(await customer.overflow(), 0)
         customer.interactions = 0
         await customer.click(new RegExp(baseUrl), "link")
         await customer.seesHeading("You opened a sign-in link")
