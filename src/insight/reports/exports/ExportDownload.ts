@@ -27,9 +27,10 @@ export const download = (file: ExportFile, request: Request): HttpServerResponse
   }
   if (matchesEntityTag(request.headers["if-none-match"], etag))
     return HttpServerResponse.empty({ status: 304, headers })
-  const range = rangeApplies(request.headers["if-range"], etag)
-    ? rangeOf(request.headers["range"], size_bytes)
-    : undefined
+  const range =
+    request.method === "GET" && rangeApplies(request.headers["if-range"], etag)
+      ? rangeOf(request.headers["range"], size_bytes)
+      : undefined
   const { from, to } = range ?? { from: 0, to: size_bytes }
   return HttpServerResponse.stream(file.bytes(from, to), {
     status: range === undefined ? 200 : 206,

@@ -105,7 +105,7 @@ layer(TestServer.layer)("A small export", (it) => {
 
   it.effect("is served in ranges, and not again to a client that has it", () =>
     Effect.gen(function* () {
-      const { client } = yield* TestServer
+      const { client, send } = yield* TestServer
       const { consume, license } = yield* makeMetered
       yield* consume("exports", 3, "one")
       const created = yield* client.reports.createExport({
@@ -136,6 +136,9 @@ layer(TestServer.layer)("A small export", (it) => {
       ]) {
         assert.deepStrictEqual([(yield* download(created.id, headers)).status], [200])
       }
+      const path = `${exportsPath}/${created.id}/download`
+      const head = yield* send({ method: "HEAD", path, headers: { range: "bytes=0-1" } })
+      assert.deepStrictEqual([head.status, head.headers["content-length"]], [200, String(size)])
       const notModified = yield* download(created.id, { "if-none-match": `W/"x", ${etag}` })
       assert.deepStrictEqual([notModified.status, notModified.text], [304, ""])
     })
