@@ -163,17 +163,23 @@ const aboutSize = /^5\d\d[ -]5\.(2\.3|3\.4)\b/
 const isTooLarge = ({ code, command, response = "", responseCode }: SmtpError): boolean =>
   (command === "MAIL FROM" && (responseCode === 552 || code === "EMESSAGE")) || aboutSize.test(response)
 
+/** Exchange Online refuses the sender only after the message, with one of these texts. */
+const aboutSender = /SendAsDenied|permissions? to send as this sender/i
+
 /** The parameters of MAIL FROM, which are those of one mail: its size, and whether its recipient needs SMTPUTF8. */
 const aboutParameters = 555
 
 /** What the server replies may contain the address, so only its number is kept. All mails have the same sender. */
-const reasonOf = ({ code = "", command, message = "", responseCode }: SmtpError): string => {
+const reasonOf = ({ code = "", command, message = "", response = "", responseCode }: SmtpError): string => {
   const known = reasons[code === "ESOCKET" && aboutTls.test(message) ? "ETLS" : code]
   if (known !== undefined) return known
   if (responseCode === undefined) return "connection_failed"
+  if (aboutSender.test(response)) return senderRefused
   if (command !== "MAIL FROM" || responseCode < 500 || responseCode === aboutParameters) return `status_${responseCode}`
-  return aboutTheClient.has(responseCode) ? "sign_in_refused" : "sender_refused"
+  return aboutTheClient.has(responseCode) ? "sign_in_refused" : senderRefused
 }
+
+const senderRefused = "sender_refused"
 
 const tooLarge = { reason: "too_large", isFinal: true } as const
 
@@ -186,5 +192,6 @@ const failureOf = (error: unknown, isConnected: boolean): SmtpFailure => {
   const { code, command, responseCode = 0 } = failure
   const isAboutMail = command === "RCPT TO" || command === "DATA" || (code === "EENVELOPE" && command === "API")
   const isRefused = (responseCode >= 500 && !aboutTheClient.has(responseCode)) || command === "API"
-  return { reason: reasonOf(failure), isFinal: isAboutMail && isRefused, isConnected }
+  const reason = reasonOf(failure)
+  return { reason, isFinal: isAboutMail && isRefused && reason !== senderRefused, isConnected }
 }

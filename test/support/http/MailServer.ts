@@ -18,8 +18,8 @@ export interface ReceivedMail {
 
 type Stage = "connect" | "sender" | "recipient" | "data"
 
-/** A status, no answer at all, the end of the connection, or a status and then that. */
-type Reply = number | "hang" | "close" | `${number} and close`
+/** A status, also with its text, no answer at all, the end of the connection, or a status and then that. */
+type Reply = number | `${number} ${string}` | "hang" | "close" | `${number} and close`
 
 export interface MailServer {
   readonly port: number
@@ -42,9 +42,11 @@ export const makeMailServer = Effect.fnUntraced(function* (options: SMTPServerOp
     const reply = choose(stage, address)
     if (reply === "hang") return
     const status = typeof reply === "string" ? Number.parseInt(reply, 10) : reply
+    const closes = reply === "close" || (typeof reply === "string" && reply.endsWith(" and close"))
+    const text = typeof reply === "string" && !closes ? reply.slice(4) : `no ${address}`
     if (reply !== "close")
-      done(status === undefined ? undefined : Object.assign(new Error(`no ${address}`), { responseCode: status }))
-    if (typeof reply !== "string") return
+      done(status === undefined ? undefined : Object.assign(new Error(text), { responseCode: status }))
+    if (!closes) return
     for (const connection of server.connections as Set<{ id: string; _socket: { destroySoon(): void } }>)
       if (connection.id === sessionId) connection._socket.destroySoon()
   }
