@@ -15,6 +15,7 @@ import { askAgain, causeOf, lastOf, personIn, useAsk, useMay, useSession } from 
 import { usePolling } from "../service/Polling.ts"
 import { leave } from "../service/Service.ts"
 import { followRowKeys } from "../tables/RowKeys.ts"
+import { ignoreHeldEnter, keepFocus } from "./Keyboard.ts"
 import { Navigation, navigationId } from "./Navigation.tsx"
 
 export const Frame = () => {
@@ -26,6 +27,8 @@ export const Frame = () => {
   const path = useRouterState({ select: ({ location }) => location.pathname })
   const first = useRef(true)
   useEffect(followRowKeys, [])
+  useEffect(ignoreHeldEnter, [])
+  useEffect(keepFocus, [])
   const session = useSession()
   useEffect(() => {
     if (AsyncResult.isSuccess(me)) personIn(session)

@@ -14,7 +14,7 @@ const listed = 24
 const prepare = Effect.gen(function* () {
   const { client } = yield* TestServer
   const customer = yield* client.customers.create({
-    payload: { name: long, code: "long-names", email: "a@example.com" }
+    payload: { name: long, code: "long-names", email: `office@${`${"b".repeat(60)}.`.repeat(3)}example` }
   })
   const first = yield* issue({}, { customer_id: customer.id, customer_name: long })
   yield* client.products.update({ params: { id: first.product_id }, payload: { name: long } })

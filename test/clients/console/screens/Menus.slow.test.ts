@@ -1,4 +1,4 @@
-/** Menus of screens and rows. */
+/** Menus of screens and rows, and the dialogs that they open. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
@@ -90,6 +90,52 @@ layer(consoleLayer, { timeout: minutes })("A menu", (it) => {
             assert.isAtLeast(box.x, 0)
             assert.isAtMost(box.x + box.width, look.width ?? 1280)
           })
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "leads to dialogs that no double click or held key answers, and that leave the focus where it was",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const id = yield* prepare("Mary Shaw")
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          const sent: Array<string> = []
+          page.on("request", (request) => void (request.method() === "POST" && sent.push(request.url())))
+          const changes = () => sent.filter((url) => !/\/(preview|diagnose)$/.test(url))
+          const dialog = page.locator("dialog[open]")
+          await person.opens(`/licenses/${id}`, "Mary Shaw")
+          await person.isLoaded()
+          await person.click("New key")
+          const answer = (await dialog.getByRole("button", { name: "Replace key" }).boundingBox())!
+          await person.press("Escape")
+          await person.isDone()
+          const opener = page.getByRole("button", { name: "New key", exact: true })
+          // At the place of the answer, as on some phones.
+          const at = { position: "fixed", left: `${answer.x}px`, top: `${answer.y}px` }
+          await opener.evaluate(
+            (button, style) => Object.assign((button as unknown as { style: object }).style, style),
+            at
+          )
+          await opener.dblclick()
+          assert.strictEqual(await dialog.count(), 1)
+          await person.press("Escape")
+          await person.isDone()
+          const reset = page.getByRole("button", { name: "Reset laptop" })
+          await reset.focus()
+          for (let repeats = 0; repeats < 3; repeats++) await page.keyboard.down("Enter")
+          await page.keyboard.up("Enter")
+          assert.strictEqual(await dialog.count(), 1)
+          assert.deepStrictEqual(changes(), [])
+          await person.click("Reset")
+          await person.isDone()
+          await page.locator("[aria-label='Actions for laptop']:focus").waitFor()
+          await person.pick("More", "Revoke")
+          await person.click("Revoke")
+          await page.locator("#content:focus").waitFor()
+          assert.lengthOf(changes(), 2)
         })
       }),
     minutes
