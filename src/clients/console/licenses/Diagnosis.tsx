@@ -1,6 +1,6 @@
 /** Why a license does not work: what was refused lately, and what the service would answer a machine now, check by check. */
 import { Link } from "@tanstack/react-router"
-import { useState } from "react"
+import { useRef, useState } from "react"
 import type { Activity } from "../../../insight/activities/Activity.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
@@ -132,36 +132,45 @@ const AskForDevice = ({ device, latest, license }: OfDevice) => {
 
 const Ask = ({ initial, license: { id } }: { readonly initial: Question; readonly license: License }) => {
   const [result, setResult] = useState<Success<"diagnoseLicense">>()
+  const isOfOtherQuestion = useRef(false)
   const features = lastOf(useAsk("listLicenseFeatures", { params: { id }, query: { limit: 200 } }))?.items ?? []
   return (
-    <div className="asking">
+    <div
+      className="asking"
+      onInput={() => {
+        isOfOtherQuestion.current = true
+        setResult(undefined)
+      }}
+    >
       <Form
         fields={{ ...fields, feature_code: featureField(features) }}
         initial={initial}
         send="Check"
-        run={(payload: Question) => run("diagnoseLicense", { params: { id }, payload })}
-        done={setResult}
+        run={(payload: Question) => {
+          isOfOtherQuestion.current = false
+          setResult(undefined)
+          return run("diagnoseLicense", { params: { id }, payload })
+        }}
+        done={(answer) => !isOfOtherQuestion.current && setResult(answer)}
       />
-      {result !== undefined && <Answer of={result} />}
+      <p role="status" className={result && (result.admitted ? "admitted" : "failed")}>
+        {result && (result.admitted ? "It works: every check passes." : `The application gets: ${result.message}`)}
+      </p>
+      {result !== undefined && <Checks of={result} />}
     </div>
   )
 }
 
-const Answer = ({ of: { admitted, checks, message } }: { readonly of: Success<"diagnoseLicense"> }) => (
-  <>
-    <p role="status" className={admitted ? "admitted" : "failed"}>
-      {admitted ? "It works: every check passes." : `The application gets: ${message}`}
-    </p>
-    <Table
-      caption="Checks"
-      rows={checks}
-      keyOf={({ name }) => name}
-      empty="Nothing was checked."
-      columns={[
-        { title: "Check", show: ({ name }) => sentenceOf(name) },
-        { title: "Result", show: ({ passed }) => <Status of={passed ? "passed" : "failed"} /> },
-        { title: "Why", wraps: true, goes: "last", show: ({ detail }) => detail ?? "" }
-      ]}
-    />
-  </>
+const Checks = ({ of: { checks } }: { readonly of: Success<"diagnoseLicense"> }) => (
+  <Table
+    caption="Checks"
+    rows={checks}
+    keyOf={({ name }) => name}
+    empty="Nothing was checked."
+    columns={[
+      { title: "Check", show: ({ name }) => sentenceOf(name) },
+      { title: "Result", show: ({ passed }) => <Status of={passed ? "passed" : "failed"} /> },
+      { title: "Why", wraps: true, goes: "last", show: ({ detail }) => detail ?? "" }
+    ]}
+  />
 )

@@ -7,6 +7,7 @@ import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { Browser, withPerson } from "../browser/Browser.ts"
 import { builtConsole } from "../browser/BuiltConsole.ts"
+import { held } from "../browser/Meanwhile.ts"
 
 const minutes = 5 * 60_000
 const service = Layer.merge(layerActivities().pipe(Layer.provideMerge(builtConsole)), Browser.layer)
@@ -68,6 +69,40 @@ layer(service, { timeout: minutes })("A remedy", (it) => {
           assert.strictEqual(await person.page.getByRole("button", { name: "Undo" }).count(), 0)
         })
         assert.strictEqual((yield* client.licenses.get({ params })).status, "active")
+      }),
+    minutes
+  )
+
+  it.effect(
+    "is found by a check, whose answer does not stay beside another question or a failure",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id } = yield* issue({}, { customer_name: "Cem" })
+        yield* withPerson(skip, async (person) => {
+          const { page } = person
+          await person.opens(`/licenses/${id}`, "Cem")
+          await person.isLoaded()
+          const status = page.locator(".asking > [role=status]")
+          assert.strictEqual(await status.textContent(), "")
+          const answers = async () => {
+            await person.click("Check")
+            await status.filter({ hasText: "activate it first" }).waitFor()
+          }
+          await person.fill("Machine’s fingerprint", "one")
+          await answers()
+          await person.fill("Machine’s fingerprint", "another")
+          assert.strictEqual(await status.textContent(), "")
+          assert.strictEqual(await page.getByRole("table", { name: "Checks" }).count(), 0)
+          await answers()
+          const { hold, reached, release } = held()
+          await page.route("**/diagnose", hold)
+          await person.click("Check")
+          await reached
+          assert.strictEqual(await status.textContent(), "")
+          release()
+          await status.filter({ hasText: "activate it first" }).waitFor()
+          assert.deepStrictEqual(await person.violations(), [])
+        })
       }),
     minutes
   )
