@@ -9,6 +9,8 @@ export interface LimitRow {
   readonly name: Name
   /** How much of it is used. */
   readonly used?: number
+  /** In place of it, where what is counted also has another limit. */
+  readonly note?: string
   readonly words: (limit: number | undefined) => string
 }
 
@@ -16,8 +18,12 @@ const seatsOf = (limit = 0) => (limit === 0 ? "off" : countOf(limit))
 const instancesOf = (limit: number | undefined) => (limit === undefined ? "counted as devices" : limitOf(limit))
 const plainOf = (limit = 0) => limitOf(limit)
 
+/** Containers with a limit of their own do not count against that of devices, though they are devices. */
+const usedDevices = ({ active_device_count: used, limits }: License) =>
+  limits.max_container_instances === undefined ? { used } : { note: `${countOf(used)} in use, with containers` }
+
 export const limitRows = (license: License): ReadonlyArray<LimitRow> => [
-  { title: "Devices", name: "max_activations", used: license.active_device_count, words: plainOf },
+  { title: "Devices", name: "max_activations", ...usedDevices(license), words: plainOf },
   { title: "Floating seats", name: "max_floating_users", words: seatsOf },
   { title: "Container instances", name: "max_container_instances", words: instancesOf },
   { title: "Transfers", name: "max_transfers", used: license.times_transferred, words: plainOf },

@@ -3,10 +3,12 @@ import type { Device } from "../../../licensing/model/Device.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import { DeviceActions, ResetDevice } from "../devices/DeviceActions.tsx"
 import { useFew } from "../parts/Few.tsx"
+import { dayOf } from "../parts/Format.ts"
 import { deviceName } from "../parts/LicenseName.ts"
 import { Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { lastOf, useAskEach, useAskPart } from "../service/Hooks.ts"
+import { now } from "../service/Service.ts"
 
 interface Props {
   readonly license: License
@@ -49,7 +51,7 @@ export const Devices = ({ license, mayChange }: Props) => {
                   show: (device) => (
                     <>
                       <Status of={device.status} />
-                      <small>{placeOf(device)}</small>
+                      <small>{[placeOf(device), heldOf(device)].filter(Boolean).join(", ")}</small>
                     </>
                   )
                 },
@@ -74,6 +76,10 @@ export const Devices = ({ license, mayChange }: Props) => {
     </Section>
   )
 }
+
+/** The slot of a device that may work offline stays taken until its license file ends. */
+const heldOf = ({ slot_held_until = 0 }: Device) =>
+  slot_held_until > now() && `slot held until ${dayOf(slot_held_until)}`
 
 const leasesMax = 200
 

@@ -38,13 +38,14 @@ interface LimitProps {
   readonly policy: Policy | undefined
 }
 
-const Limit = ({ license, policy, row: { name, used, words } }: LimitProps): ReactNode => {
+const Limit = ({ license, policy, row: { name, note, used, words } }: LimitProps): ReactNode => {
   const limit = license.limits[name]
   const isOwn = license[name] !== undefined
   const isCounted = used !== undefined && limit !== undefined && limit > 0
   return (
     <>
       {isCounted ? `${countOf(used)} of ${words(limit)}` : used ? `${countOf(used)}, ${words(limit)}` : words(limit)}
+      {note !== undefined && <small>{note}</small>}
       {isOwn && <small>{ownWords(limit, policy?.[name], words, policy !== undefined)}</small>}
       {isCounted && <Meter used={used} of={limit} />}
     </>

@@ -106,4 +106,27 @@ layer(service, { timeout: minutes })("A remedy", (it) => {
       }),
     minutes
   )
+
+  it.effect(
+    "is no other limit where a slot is held for a device that may work offline, and containers count apart",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id, runtime } = yield* issue(
+          { max_activations: 1, max_container_instances: 2, hold_offline_slots: true },
+          { customer_name: "Dora" }
+        )
+        yield* runtime.activate({ payload: { is_container: true, pod_name: "pod" } })
+        yield* runtime.activate({ payload: { fingerprint: "press", hostname: "press" } })
+        yield* runtime.offline({ payload: { fingerprint: "press" } })
+        yield* runtime.deactivate({ payload: { fingerprint: "press" } })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, "Dora")
+          const row = person.page.getByRole("row", { name: /^press/ })
+          await row.getByText(/^slot held until \d/).waitFor()
+          await person.sees("1 in use, with containers")
+          assert.strictEqual(await person.page.locator("#limits ~ .facts .meter").count(), 0)
+        })
+      }),
+    minutes
+  )
 })
