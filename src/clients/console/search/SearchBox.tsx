@@ -1,5 +1,5 @@
 /** The one search box: results as one types, records opened last, and commands. The keys / and Control+K lead to it. */
-import { useNavigate, useRouter } from "@tanstack/react-router"
+import { useNavigate, useRouter, useRouterState } from "@tanstack/react-router"
 import { type FormEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from "react"
 import { Icon } from "../look/Icon.tsx"
 import { useAtom, useMay } from "../service/Hooks.ts"
@@ -41,6 +41,11 @@ export const SearchBox = () => {
   const navigate = useNavigate()
   const router = useRouter()
   useShortcut(focus)
+  const isAtResults = useRouterState({ select: ({ location }) => location.pathname === "/search" })
+  useEffect(() => {
+    // A license key does not stay on the screen of its license.
+    if (!isAtResults) setText("")
+  }, [isAtResults])
   const show = (typed: string) => {
     setText(typed)
     activate(undefined)

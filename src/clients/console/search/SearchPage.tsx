@@ -8,13 +8,13 @@ import { customerName, licensesOf } from "../parts/LicenseName.ts"
 import { RecordName } from "../parts/Names.tsx"
 import { type Column, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
-import { type Combined, combinedOf } from "./Terms.ts"
+import { type Combined, combinedOf, textOf } from "./Terms.ts"
 
 const route = getRouteApi("/search")
 
 export const SearchPage = () => {
   const { q: inAddress } = route.useSearch()
-  const inState = useRouterState({ select: ({ location }) => (location.state as { readonly q?: string }).q })
+  const inState = useRouterState({ select: ({ location }) => textOf(location.state) })
   const q = (inAddress ?? inState)?.trim()
   return (
     <>

@@ -1,4 +1,7 @@
 /** What is typed to search for. Several terms together narrow: a customer, and the last four characters of a key. */
+import { Atom } from "effect/reactivity"
+import { freshKey } from "../service/Hooks.ts"
+import { currentSession } from "../service/Session.ts"
 
 export interface Combined {
   readonly q: string
@@ -24,6 +27,22 @@ const mayBeGeneratedKey = /^[LI1]K(?=.*\d)[\dA-Z]{12,}$/i
 const mayHaveKey = (q: string): boolean =>
   q.split(/\s+/).some((term) => mayBeVendorKey.test(term)) || mayBeGeneratedKey.test(q.replaceAll(/[\s-]/g, ""))
 
-/** Where the results of a text are. What may be a license key stays out of the address, which others see and browsers keep. */
-export const placeOf = (q: string) =>
-  mayHaveKey(q) ? { to: "/search" as const, state: { q } as never } : { to: "/search" as const, search: { q } }
+/** By the keys that the history has in their place. */
+const secrets = Atom.keepAlive(Atom.make<ReadonlyMap<string, string>>(new Map()))
+
+/**
+ * Where the results of a text are. What may be a license key is neither in the address nor in the history, which browsers keep on
+ * disk: the session knows it.
+ */
+export const placeOf = (q: string) => {
+  if (!mayHaveKey(q)) return { to: "/search" as const, search: { q } }
+  const sought = freshKey()
+  currentSession().registry.update(secrets, (before) => new Map([...before, [sought, q]]))
+  return { to: "/search" as const, state: { sought } as never }
+}
+
+/** The text of an entry of the history; undefined if it is of another session. */
+export const textOf = (state: object): string | undefined =>
+  currentSession()
+    .registry.get(secrets)
+    .get((state as { readonly sought?: string }).sought ?? "")

@@ -108,9 +108,12 @@ layer(behindBalancer, { timeout: minutes })("The console below a path", (it) => 
               await person.opens("", "Overview")
               await person.search(typed)
               await person.seesHeading("Lise")
+              await person.page.locator("input[type=search][value='']").waitFor()
             }
             await person.search(`of Lise: ${license_key}`)
             await person.sees("Nothing matches")
+            const state = (await person.page.evaluate("JSON.stringify(history.state)")) as string
+            assert.notInclude(bare(state), bare(license_key))
             assert.isTrue(addresses.some((visited) => visited.endsWith("/SEARCH")))
             assert.deepStrictEqual(
               addresses.filter((visited) => visited.includes(bare(license_key).slice(2))),
