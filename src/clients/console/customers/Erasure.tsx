@@ -19,7 +19,8 @@ interface Typed {
 }
 
 export const Erase = ({ customer }: { readonly customer: Customer }) => {
-  const wanted = customer.name || customer.code
+  // Nobody sees, copies or types how much white space a name has.
+  const wanted = (customer.name || customer.code).trim().replaceAll(/\s+/g, " ")
   const fields: FieldsOf<Typed> = { typed: text(`Type “${wanted}” to confirm`, { required: true }) }
   const mistyped = refuse("VALIDATION_ERROR", `This is not “${wanted}”.`, "typed")
   return (
@@ -35,7 +36,7 @@ export const Erase = ({ customer }: { readonly customer: Customer }) => {
       danger
       facts={<DependsOnCustomer id={customer.id} isErasure />}
       run={({ typed }): Promise<Exit.Exit<unknown, unknown>> =>
-        typed === wanted
+        typed.replaceAll(/\s+/g, " ") === wanted
           ? change("eraseCustomer", { params: { id: customer.id } })
           : Promise.resolve(Exit.fail(mistyped))
       }
