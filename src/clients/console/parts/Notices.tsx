@@ -84,7 +84,10 @@ export const Notices = () => {
   })
   return (
     <section className="notices" aria-label="Notices" ref={region} tabIndex={-1}>
-      <p role="status">{shown?.text}</p>
+      <p role="status">
+        {/* A screen reader says the same text again only if it is another element. */}
+        <span key={shown?.since}>{shown?.text}</span>
+      </p>
       {undo !== undefined && (
         <button type="button" aria-disabled={busy} aria-keyshortcuts="Control+Z Meta+Z" onClick={take}>
           {busy ? "Undoing…" : "Undo"}

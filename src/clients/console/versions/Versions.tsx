@@ -74,9 +74,9 @@ export const Versions = () => {
           />
         )}
       </Heading>
-      <div className="row">
+      <p>
         Product: <RecordName field="product_id" id={id} />
-      </div>
+      </p>
       <search className="row filters" aria-label="Filters">
         <TextFilter label="Version" value={search.version} onChange={(version) => narrow({ version })} />
       </search>

@@ -113,4 +113,46 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       }),
     minutes
   )
+
+  it.effect(
+    "what is said twice is heard twice, and a product's long name fits its list of versions, where the focus stays",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        const name = "w".repeat(255)
+        const { id } = yield* client.products.create({ payload: { name, code: "wide" } })
+        const params = { id }
+        yield* client.versions.create({ params, payload: { version: "1.0.0" } })
+        yield* client.webhooks.create({ payload: { name, url: "https://hooks.example.com/wide" } })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            const { page } = person
+            await person.opens(`/products/${id}/versions`, "Versions")
+            await person.isLoaded()
+            assert.isAtMost(await person.overflow(), 0)
+            await person.pick("Actions for 1.0.0", /^Delete/)
+            await person.click("Delete")
+            await person.isDone()
+            await page.getByText("No version matches.").waitFor()
+            await page.locator("#content:focus").waitFor()
+            await person.opens("/webhooks", "Webhooks")
+            const said = page.locator(".notices [role=status] > *")
+            const switches = async (action: RegExp) => {
+              await person.pick(`Actions for ${name}`, action)
+              await person.click(action)
+              await person.isDone()
+              await said.filter({ hasText: "is switched" }).waitFor()
+              assert.isAtMost(await person.overflow(), 0)
+              return await said.elementHandle()
+            }
+            const first = await switches(/^Switch off/)
+            const second = await switches(/^Switch on/)
+            assert.isFalse(await first!.evaluate((before, after) => before === after, second))
+          },
+          { width: 360 }
+        )
+      }),
+    minutes
+  )
 })
