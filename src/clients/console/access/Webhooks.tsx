@@ -13,7 +13,27 @@ import { EditWebhook, NewWebhook, WebhookActions } from "./WebhookActions.tsx"
 
 const route = getRouteApi("/webhooks")
 
-const columnsWith = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>> => [
+const healthColumns = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>> => [
+  {
+    title: "Succeeded in 24 hours",
+    goes: "next",
+    show: ({ id }) => {
+      const health = healthOf(id)
+      return health === undefined ? "–" : rateOf(health.success_rate_24h)
+    }
+  },
+  {
+    title: "Waiting",
+    goes: "next",
+    number: true,
+    show: ({ id }) => {
+      const pending = healthOf(id)?.pending
+      return pending === undefined ? "–" : countOf(pending)
+    }
+  }
+]
+
+const columnsWith = (healthOf: HealthOf, mayReadHealth: boolean): ReadonlyArray<Column<WebhookEndpoint>> => [
   {
     title: "Name",
     show: ({ id, name, url }) => (
@@ -26,8 +46,7 @@ const columnsWith = (healthOf: HealthOf): ReadonlyArray<Column<WebhookEndpoint>>
     )
   },
   { title: "State", show: (webhook) => <State of={webhook} health={healthOf(webhook.id)} /> },
-  { title: "Succeeded in 24 hours", goes: "next", show: ({ id }) => rateOf(healthOf(id)?.success_rate_24h) },
-  { title: "Waiting", goes: "next", number: true, show: ({ id }) => countOf(healthOf(id)?.pending ?? 0) },
+  ...(mayReadHealth ? healthColumns(healthOf) : []),
   {
     title: "Events",
     goes: "first",
@@ -81,7 +100,7 @@ export const Webhooks = () => {
                 hint="A webhook tells another system at once what happens here: a license that was issued, renewed or has expired."
               />
             }
-            columns={columnsWith(healthOf)}
+            columns={columnsWith(healthOf, may("ops:read"))}
             page={page}
             search={search}
           />

@@ -9,7 +9,7 @@ import { Facts, Status, Table, Time } from "../parts/Show.tsx"
 import { DocsLink } from "./Docs.tsx"
 
 export const Endpoints = ({
-  of: { oldest_pending_at, per_endpoint, status, success_rate_24h }
+  of: { endpoints, oldest_pending_at, per_endpoint, status, success_rate_24h }
 }: {
   readonly of: WebhookHealth
 }) => (
@@ -47,6 +47,12 @@ export const Endpoints = ({
         { title: "Given up", number: true, goes: "first", show: ({ exhausted_24h }) => countOf(exhausted_24h) }
       ]}
     />
+    {endpoints.total > per_endpoint.length && (
+      <p className="quiet">
+        The newest {countOf(per_endpoint.length)} of {countOf(endpoints.total)} webhooks. The state and the share are of
+        all.
+      </p>
+    )}
     {status !== "healthy" && (
       <p className="quiet">
         A receiver that fails is tried again for days.{" "}

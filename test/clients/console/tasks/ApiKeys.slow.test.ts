@@ -155,4 +155,42 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       }),
     minutes
   )
+
+  it.effect(
+    "a webhook whose health is not known is not said to have no deliveries",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* TestServer
+        yield* client.webhooks.create({ payload: { name: "Stock", url: "https://hooks.example.com/stock" } })
+        const payload = { name: "Only webhooks", scopes: ["webhook:write"] } as const
+        const { token } = yield* client["api-keys"].create({ payload })
+        yield* withPerson(
+          skip,
+          async (person) => {
+            await person.opens("/webhooks", "Webhooks")
+            await rowOf(person, "Stock").waitFor()
+            assert.strictEqual(await person.page.getByText("no attempts").count(), 0)
+            assert.strictEqual(await person.page.getByRole("columnheader", { name: "Waiting" }).count(), 0)
+          },
+          { token }
+        )
+        yield* withPerson(skip, async (person) => {
+          // The service reports on 1,000 webhooks.
+          await person.page.route("**/ops/webhook-health", async (route) => {
+            const response = await route.fetch()
+            const { data, meta } = (await response.json()) as { readonly data: object; readonly meta: object }
+            const endpoints = { total: 1_001, active: 1_001, disabled: 0 }
+            await route.fulfill({ response, json: { data: { ...data, endpoints, per_endpoint: [] }, meta } })
+          })
+          await person.opens("/webhooks", "Webhooks")
+          await person.isLoaded()
+          const waiting = rowOf(person, "Stock").locator("[data-title=Waiting]")
+          await waiting.filter({ hasText: "–" }).waitFor()
+          assert.notInclude(await rowOf(person, "Stock").textContent(), "no attempts")
+          await person.opens("/operations", "Operations")
+          await person.sees("The newest 0 of 1,001 webhooks.")
+        })
+      }),
+    minutes
+  )
 })
