@@ -11,6 +11,7 @@ import type { Chosen } from "../batch/Chosen.ts"
 import { type ChangeFieldsOf, flag, lastDay, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { licenseCount } from "../parts/LicenseName.ts"
+import { useKeptState } from "../service/Drafts.ts"
 import { run, useAsk } from "../service/Hooks.ts"
 import { listField } from "../tables/ListFields.tsx"
 import { OneProduct } from "../tables/OneProduct.tsx"
@@ -42,7 +43,7 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
   // The list may change behind the dialog.
   const [target] = useState(() => targetOf(chosen))
   const [step, setStep] = useState<Step>({ at: "asking" })
-  const [given, setGiven] = useState<Given>(change.initial ?? {})
+  const [given = change.initial ?? {}, setGiven] = useKeptState<Given>(`${change.label}: values`)
   const payload: Payload = { action: change.action, ...target, ...requestOf(given) }
   const isClosed = useRef(false)
   useEffect(() => dialog.current?.showModal(), [])
@@ -136,10 +137,17 @@ interface Asking {
 }
 
 const Ask = (props: Asking & { readonly fields: ChangeFieldsOf<BulkParameters> }) => {
-  const { done, fields, given, onClose, run } = props
+  const { change, done, fields, given, onClose, run } = props
   const reason = text("Reason", { hint: "Optional. The job shows it, and the events of the licenses name the job." })
   return (
-    <Form<Given, BulkJob> fields={{ ...fields, reason }} initial={given} send="Check" run={run} done={done}>
+    <Form<Given, BulkJob>
+      fields={{ ...fields, reason }}
+      initial={given}
+      name={change.label}
+      send="Check"
+      run={run}
+      done={done}
+    >
       <button type="button" onClick={onClose}>
         Cancel
       </button>

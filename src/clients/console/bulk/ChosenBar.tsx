@@ -1,5 +1,5 @@
 /** What can be done with the chosen licenses. */
-import { type ReactNode, useState } from "react"
+import type { ReactNode } from "react"
 import type { Page } from "../../../contract/api/Paging.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { Filters } from "../batch/Chosen.ts"
@@ -8,6 +8,7 @@ import { Icon } from "../look/Icon.tsx"
 import { cappedOf, countOf } from "../parts/Format.ts"
 import { licenseCount } from "../parts/LicenseName.ts"
 import { Menu } from "../parts/Menu.tsx"
+import { useKeptState } from "../service/Drafts.ts"
 import { useMay } from "../service/Hooks.ts"
 import { type BulkChange, bulkChanges } from "./BulkChanges.ts"
 import { BulkDialog } from "./BulkDialog.tsx"
@@ -22,7 +23,8 @@ interface Props {
 
 export const ChosenBar = (props: Props) => {
   const { filters, selection, set } = props
-  const [change, setChange] = useState<BulkChange>()
+  const [action, setAction] = useKeptState<BulkChange["action"]>("change of chosen rows")
+  const change = bulkChanges.find((offered) => offered.action === action)
   const rows = [...selection.rows.values()]
   const chosen = selection.all ? { filters } : rows
   return (
@@ -30,7 +32,7 @@ export const ChosenBar = (props: Props) => {
       <Count {...props} />
       {(selection.all || rows.length > 0) && (
         <>
-          <Actions onChosen={setChange}>
+          <Actions onChosen={({ action }) => setAction(action)}>
             <ExportLicenses label="Export chosen as CSV" chosen={chosen} />
           </Actions>
           <button type="button" className="quiet none" aria-label="Choose none" onClick={() => set(nothingChosen)}>
@@ -39,7 +41,7 @@ export const ChosenBar = (props: Props) => {
           </button>
         </>
       )}
-      {change !== undefined && <BulkDialog change={change} chosen={chosen} onClose={() => setChange(undefined)} />}
+      {change !== undefined && <BulkDialog change={change} chosen={chosen} onClose={() => setAction(undefined)} />}
     </section>
   )
 }

@@ -1,8 +1,9 @@
 /** Choosing rows of the list of licenses: some, all of a page, or all that the filters choose. */
-import { useCallback, useRef, useState } from "react"
+import { useCallback, useRef } from "react"
 import type { License } from "../../../licensing/model/License.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import type { Choice } from "../parts/Show.tsx"
+import { useKeptState } from "../service/Drafts.ts"
 
 export interface Selection {
   /** All that the filters choose, also those on other pages. */
@@ -17,8 +18,8 @@ const none: Selection = { all: false, rows: new Map() }
 /** What is chosen stays over the pages of a list, and is forgotten with other filters. */
 export const useSelection = (filters: object) => {
   const key = JSON.stringify(filters)
-  const [kept, setKept] = useState({ key, selection: none })
-  const selection = kept.key === key ? kept.selection : none
+  const [kept, setKept] = useKeptState<{ readonly key: string; readonly selection: Selection }>("chosen rows")
+  const selection = kept?.key === key ? kept.selection : none
   const set = (next: Selection) => setKept({ key, selection: next })
   return [selection, set] as const
 }

@@ -110,6 +110,34 @@ layer(consoleLayer, { timeout: minutes })("After the session has ended", (it) =>
   )
 
   it.effect(
+    "rows are chosen again, and the dialog of their change is open with what was typed",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { adminToken } = yield* TestServer
+        const { product } = yield* prepare(2)
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.check("Choose all on this page")
+          await person.click("Extend")
+          await person.fill("Days to add", "14")
+          await person.fill("Reason", "An outage")
+          await ends(person, "POST", () => person.click("Check"))
+          await signsIn(person, adminToken)
+          await person.page.locator("dialog[open]").getByText("2 licenses").first().waitFor()
+          assert.deepStrictEqual(
+            [await value(person, "Days to add"), await value(person, "Reason")],
+            ["14", "An outage"]
+          )
+          await person.press("Escape")
+          await person.isDone()
+          await person.sees("2 licenses chosen")
+          forgive(person)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "a key that was not copied yet is shown again",
     ({ skip }) =>
       Effect.gen(function* () {
