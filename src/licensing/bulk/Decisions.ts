@@ -40,6 +40,9 @@ export interface LicenseDecision {
   readonly refusal?: Refusal
 }
 
+/** After so many licenses requests have their turn. Without it they wait for all decisions of a step. */
+const turnSize = 5
+
 export const makeManyDecisions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const store = yield* LicenseStore
@@ -70,6 +73,7 @@ export const makeManyDecisions = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const decisions: Array<LicenseDecision> = []
     for (const [index, id] of ids.entries()) {
+      if (index % turnSize === turnSize - 1) yield* Effect.yieldNow
       const state = states[index]
       decisions.push(state === undefined ? unknown(id) : yield* decideOne(lookups, state, command, now))
     }
