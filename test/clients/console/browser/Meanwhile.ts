@@ -45,5 +45,22 @@ export const held = () => {
   return { hold, reached, release }
 }
 
+/** Lets a person's requests through until `close`, which waits for their answers; later ones wait for `open`. */
+export const gate = async (person: Person) => {
+  const answers: Array<Promise<unknown>> = []
+  const { hold, release: open } = held()
+  let isClosed = false
+  await person.page.context().route("**/api/v1/**", (route) => {
+    if (isClosed) return hold(route)
+    answers.push(route.request().response())
+    return route.continue()
+  })
+  const close = () => {
+    isClosed = true
+    return Promise.all(answers)
+  }
+  return { close, open }
+}
+
 /** The browser reports refused requests itself. */
 export const forgive = (person: Person) => person.problems.splice(0)

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { atConsole, consoleLayer, withPerson } from "../browser/Browser.ts"
+import { gate } from "../browser/Meanwhile.ts"
 import { focused, stepTo } from "../browser/MenuSteps.ts"
 
 const minutes = 10 * 60_000
@@ -107,11 +108,14 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
               const { page } = person
               const other = await page.context().newPage()
               const tabs = [page, other]
+              const { close, open } = await gate(person)
               await other.goto(`${person.home}/customers`)
               await other.getByRole("heading", { name: "Customers", level: 1 }).waitFor()
               await person.isLoaded()
+              await close()
               await Effect.runPromise(end)
               await person.click("Licenses", "link")
+              open()
               for (const tab of tabs) await tab.getByRole("alert").getByText(`You are signed out. ${said}`).waitFor()
               const asked: Array<string> = []
               for (const tab of tabs) tab.on("request", (request) => asked.push(request.url()))

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { atConsole } from "../browser/Browser.ts"
-import { forgive } from "../browser/Meanwhile.ts"
+import { forgive, gate } from "../browser/Meanwhile.ts"
 import { admit, signIn, signInLayer } from "../browser/SignInSteps.ts"
 
 const minutes = 5 * 60_000
@@ -18,13 +18,16 @@ layer(signInLayer, { timeout: minutes })("Who signs in at a provider", (it) => {
         yield* atConsole(
           skip,
           async (person) => {
+            const { close, open } = await gate(person)
             await signIn(person, "Ada")
             await person.seesHeading("Overview")
             await person.click("Customers", "link")
             await person.click("New customer")
             await person.fill("Name", "Grace Hopper")
+            await close()
             await Effect.runPromise(advance(3_600))
             await person.click("Create customer")
+            open()
             await person.sees("Your sign-in has expired")
             await person.sees("What you were doing here is kept")
             await Effect.runPromise(advance(-3_600))

@@ -5,7 +5,7 @@ import type { Request } from "playwright-core"
 import { issue } from "../../../support/http/IssuedLicenses.ts"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { atConsole, type Person } from "../browser/Browser.ts"
-import { held } from "../browser/Meanwhile.ts"
+import { gate, held } from "../browser/Meanwhile.ts"
 import { Provider } from "../browser/Provider.ts"
 import { admit, signIn, signInLayer } from "../browser/SignInSteps.ts"
 
@@ -198,19 +198,18 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
         yield* atConsole(
           skip,
           async (person) => {
+            const { close, open } = await gate(person)
             await signIn(person, "Ada")
             await person.seesHeading("Overview")
             await person.search("Grace Hopper")
             await person.seesHeading("Grace Hopper")
             await person.isLoaded()
-            // Whatever is asked for first ends the session: until the click, nothing that the page asks for by itself.
-            const { hold, release } = held()
-            await person.page.route("**/api/v1/**", hold)
+            // The first refused request ends the session: until the click, none of the page's own is sent.
+            await close()
             await Effect.runPromise(advance(3_600))
             await person.click("Licenses", "link")
-            release()
+            open()
             await person.sees("Your sign-in has expired")
-            await person.page.unroute("**/api/v1/**")
             await Effect.runPromise(advance(-3_600))
             await person.click(/^Sign in at localhost/)
             await person.seesHeading("Licenses")
