@@ -181,12 +181,16 @@ const networkError = /^(EAI_AGAIN|E(?!PROTO$)[A-Z0-9]+)$/
 /** A pooler in front of the server rejects the startup parameters of the service. */
 const protocolViolation = "08P01"
 
+/** The server has no disk space left, which it needs for a new session. */
+const diskFull = "53100"
+
 /** Whether a retry may succeed: nothing listens at the address, or the server is starting, stopping or full. */
 export const isTransient = ({ reason: { _tag, cause, message } }: SqlError.SqlError): boolean =>
-  _tag === "ConnectionError" &&
-  ((Predicate.hasProperty(cause, "severity") && (cause as ErrorFields).code !== protocolViolation) ||
-    (Predicate.hasProperty(cause, "code") && networkError.test(String(cause.code))) ||
-    message === "PgConnection: Connection closed during startup")
+  (Predicate.hasProperty(cause, "code") && cause.code === diskFull) ||
+  (_tag === "ConnectionError" &&
+    ((Predicate.hasProperty(cause, "severity") && (cause as ErrorFields).code !== protocolViolation) ||
+      (Predicate.hasProperty(cause, "code") && networkError.test(String(cause.code))) ||
+      message === "PgConnection: Connection closed during startup"))
 
 /** The only failure, or one that names all hosts. */
 const failureOf = (failures: ReadonlyArray<readonly [Host, SqlError.SqlError]>): SqlError.SqlError => {

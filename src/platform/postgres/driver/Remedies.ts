@@ -13,6 +13,7 @@ const remedies: Readonly<Record<string, string>> = {
   "28000": "Allow this role and this machine in pg_hba.conf, with TLS if it asks for it",
   "28P01": `Correct the role or the password in ${address}`,
   "3D000": "Create the database: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
+  "53100": "Free some space on the server's disk",
   "53300": "End other connections, or raise max_connections; one node needs 25, with LICENSING_CLUSTER 28",
   "57P03": "Wait until the server has started or recovered",
   // The system's

@@ -7,6 +7,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Deferred, Effect, FileSystem, Layer, Option, Redacted, Ref, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { SqlError } from "effect/sql"
+import { reasonOf } from "../driver/Hosts.ts"
 import { DatabaseUnavailable, openSession } from "../driver/Postgres.ts"
 import { type DatabaseFolder, isServedBy, prepare } from "./DatabaseFolder.ts"
 import { commandLineOf, launch, processEnd, sendSignal, worksIn } from "./ServerProcess.ts"
@@ -206,7 +207,7 @@ const start = Effect.fnUntraced(function* (folder: DatabaseFolder, settings: Rea
 const connect = Effect.fnUntraced(function* (folder: DatabaseFolder, server: Server, ended: Effect.Effect<unknown>) {
   return yield* openSession(urlOf(folder, server.port)).pipe(
     Effect.retry({ while: isNotReady, schedule: Schedule.spaced("20 millis") }),
-    Effect.mapError((error) => unavailable(`The embedded PostgreSQL refuses its password file: ${error.message}`)),
+    Effect.mapError((error) => unavailable(`The embedded PostgreSQL accepts no session: ${refusalOf(error)}`)),
     Effect.timeoutOption("2 minutes"),
     Effect.raceFirst(Effect.as(ended, Option.none()))
   )
@@ -214,6 +215,12 @@ const connect = Effect.fnUntraced(function* (folder: DatabaseFolder, server: Ser
 
 const isNotReady = (error: DatabaseUnavailable | SqlError.SqlError) =>
   error._tag === "SqlError" && error.reason._tag === "ConnectionError"
+
+const refusalOf = (error: DatabaseUnavailable | SqlError.SqlError) => {
+  if (error._tag !== "SqlError") return error.message
+  const isPassword = error.reason._tag === "AuthenticationError"
+  return `${reasonOf(error)}.${isPassword ? " Restore the file postgres.password." : ""}`
+}
 
 /** A fast shutdown (open transactions are rolled back, everything is on disk); an immediate one after five seconds. */
 const stop = Effect.fnUntraced(function* ({ pid }: Server) {

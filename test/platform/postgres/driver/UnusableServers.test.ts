@@ -176,13 +176,14 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("tries again where a connection is refused, or ends without an answer", () =>
+  it.effect("tries again where a connection is refused, or ends without an answer, or the disk is full", () =>
     Effect.gen(function* () {
       const address = new URL(inject("database").url)
       const upstream = { host: address.hostname, port: Number(address.port || "5432") }
       const { port, seen } = yield* serving((socket, count) => {
         if (count === 1) return void socket.resetAndDestroy()
         if (count === 2) return void socket.destroy()
+        if (count === 3) return refusing("53100", "could not write init file: No space left on device")(socket)
         const other = dial(upstream)
         other.on("error", () => socket.destroy())
         socket.on("close", () => other.destroy())
@@ -192,7 +193,7 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
       address.hostname = "127.0.0.1"
       address.port = String(port)
       yield* Effect.scoped(Layer.build(Postgres.layer({ url: Redacted.make(address.href) })))
-      assert.isAtLeast(seen.connections, 3)
+      assert.isAtLeast(seen.connections, 4)
     }).pipe(Effect.scoped)
   )
 })

@@ -222,6 +222,26 @@ layer(Initialised.layer, { excludeTestServices: true, timeout: 60_000 })("A data
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 
+  it.effect(
+    "reports the server's reason when it accepts no session, and blames the password only for a wrong one",
+    () =>
+      Effect.gen(function* () {
+        const files = yield* FileSystem.FileSystem
+        const directory = yield* initialisedFolder
+        // Stands for any failure of a new session, such as a full disk.
+        const broken = { ...settings, session_preload_libraries: "missing_library" }
+        const message = yield* refusalOf(Layer.build(EmbeddedPostgres.layer({ directory, settings: broken })))
+        assert.match(message, /^The embedded PostgreSQL accepts no session: .*"missing_library"/)
+        assert.notInclude(message, "password")
+
+        yield* files.writeFileString(`${directory}/postgres.password`, "another")
+        assert.match(
+          yield* refusalOf(startOn(directory)),
+          /accepts no session: password authentication failed .* Restore the file postgres\.password/
+        )
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
   it.effect("reports the server's reason when it does not start", () =>
     Effect.gen(function* () {
       const directory = yield* initialisedFolder
