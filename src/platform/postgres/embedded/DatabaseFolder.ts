@@ -114,7 +114,9 @@ const initialise = Effect.fnUntraced(function* (directory: string, initdb: strin
   const args = ["-D", newCluster, ...identity, ...locale, ...log, "--no-instructions"]
   const { code, output } = yield* run(initdb, args, folder.account)
   if (code !== 0) {
-    return yield* new DatabaseUnavailable({ message: `The embedded PostgreSQL cannot be initialised: ${output}` })
+    return yield* new DatabaseUnavailable({
+      message: `The embedded PostgreSQL cannot be initialised: ${faultsOf(output)}`
+    })
   }
   // Fails if another service that started at the same time has created the cluster; then that one is used.
   yield* files
@@ -125,6 +127,13 @@ const initialise = Effect.fnUntraced(function* (directory: string, initdb: strin
       )
     )
 }, Effect.scoped)
+
+/** The lines of initdb that say what is wrong, in one; it also prints what it has done. */
+export const faultsOf = (output: string): string => {
+  const lines = output.trim().split("\n")
+  const faults = lines.filter((line) => /FATAL|PANIC|error:/.test(line))
+  return (faults.length > 0 ? faults : lines.slice(-3)).join(" ")
+}
 
 /**
  * Whether the session's server works in this folder. Only a new file can prove it: a copied folder contains the process id, port and

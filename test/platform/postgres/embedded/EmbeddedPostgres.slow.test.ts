@@ -5,6 +5,7 @@ import { Context, Effect, Exit, Fiber, FileSystem, Layer, Redacted, Result, Sche
 import { ChildProcess } from "effect/process"
 import { SqlClient } from "effect/sql"
 import { Postgres } from "../../../../src/platform/postgres/driver/Postgres.ts"
+import { faultsOf } from "../../../../src/platform/postgres/embedded/DatabaseFolder.ts"
 import { EmbeddedPostgres } from "../../../../src/platform/postgres/embedded/EmbeddedPostgres.ts"
 import { run } from "../../../../src/platform/postgres/embedded/ServerProcess.ts"
 import { serverFolder } from "../../../support/database/DatabaseServer.ts"
@@ -136,6 +137,16 @@ it.live.skipIf(process.getuid?.() !== 0)("names the folder that the server's use
     assert.include(message, `may not enter ${directory}/closed.`)
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
+
+it("reports in one line why the first start cannot initialise the folder", () => {
+  const progress = "creating subdirectories ... ok\nrunning bootstrap script ... ok\n"
+  const fault = 'FATAL:  could not write to file "base/4/2838": No space left on device'
+  const output = `${progress}performing post-bootstrap initialization ... ${fault}\n\nchild process exited with exit code 1`
+  assert.strictEqual(faultsOf(output), `performing post-bootstrap initialization ... ${fault}`)
+  const refused = 'initdb: error: directory "/data" exists but is not empty'
+  assert.strictEqual(faultsOf(`${progress}${refused}\ninitdb: hint: Empty it.`), refused)
+  assert.strictEqual(faultsOf("spawn initdb ENOENT"), "spawn initdb ENOENT")
+})
 
 layer(Initialised.layer, { excludeTestServices: true, timeout: 60_000 })("A data folder with a database", (it) => {
   it.effect("refuses a second service on the same folder and does not disturb the first", () =>
