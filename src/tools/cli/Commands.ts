@@ -27,7 +27,7 @@ import {
   suspendLicense
 } from "./LicenseCommands.ts"
 import { listen, listenFlags } from "./Listen.ts"
-import { prepareNextKey, rotateMasterKeys } from "./MasterKeys.ts"
+import { checkNextKey, rotateMasterKeys } from "./MasterKeys.ts"
 import { mcp, mcpFlags } from "./Mcp.ts"
 import { migrate, migrateFlags } from "./Migrate.ts"
 import { nodes } from "./NodeCommands.ts"
@@ -70,7 +70,7 @@ const masterKey = Command.make("master-key").pipe(
   Command.withDescription("The key that encrypts stored secrets."),
   Command.withSubcommands([
     Command.make("rotate", jsonFlag, (flags) =>
-      Effect.andThen(Effect.provide(prepareNextKey, settings), asOperator(rotateMasterKeys(flags)))
+      Effect.andThen(Effect.provide(checkNextKey, settings), asOperator(rotateMasterKeys(flags)))
     ).pipe(
       Command.withDescription(
         "Encrypt all secrets with LICENSING_MASTER_KEY_NEXT, which must be set on every node first. If the master key is a file, create a new key file instead."

@@ -3,17 +3,18 @@
  * every node, then runs this command, and then makes the next key the only one. If the key is a file, this command creates the
  * next key's file beside it, where running services find it, and finally replaces the file.
  */
-import { Console, Context, Effect, Layer, Redacted } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { Console, Context, Effect, Layer, Redacted, References } from "effect"
 import { Settings } from "../../platform/config/Config.ts"
 import { masterKeyPath } from "../../platform/Foundation.ts"
+import { openSession, Postgres } from "../../platform/postgres/driver/Postgres.ts"
 import { idOfKey, MasterKey } from "../../platform/signing/MasterKey.ts"
 import { MasterKeyUnusable, nextPath, promote, readOrCreate } from "../../platform/signing/MasterKeyFile.ts"
 import { rotateMasterKey } from "../../platform/signing/MasterKeyRotation.ts"
 import { print } from "./Output.ts"
 
-export const prepareNextKey = Effect.gen(function* () {
-  const { dataDir, masterKey, masterKeyNext } = yield* Settings
+/** Fails if the settings have no next key, or have the current one. */
+export const checkNextKey = Effect.gen(function* () {
+  const { masterKey, masterKeyNext } = yield* Settings
   const current = masterKey === undefined ? undefined : Redacted.value(masterKey)
   if (masterKeyNext === undefined && current !== undefined) {
     return yield* new MasterKeyUnusable({
@@ -26,17 +27,16 @@ export const prepareNextKey = Effect.gen(function* () {
       message: "LICENSING_MASTER_KEY_NEXT is the current key: set it to a new one."
     })
   }
-  if (masterKeyNext !== undefined) return
-  const path = masterKeyPath(dataDir)
-  yield* readOrCreate(path, false)
-  yield* readOrCreate(nextPath(path), true)
-}).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+})
 
 export const rotateMasterKeys = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {
   const { dataDir, masterKeyNext } = yield* Settings
   const path = masterKeyPath(dataDir)
+  yield* excludeOthers
   const layer =
-    masterKeyNext === undefined ? MasterKey.layerFromFile(nextPath(path)) : MasterKey.layerFromKey(masterKeyNext)
+    masterKeyNext === undefined
+      ? Layer.provide(MasterKey.layerFromFile(nextPath(path)), withoutAdvice)
+      : MasterKey.layerFromKey(masterKeyNext)
   const to = Context.get(yield* Layer.build(Layer.fresh(layer)), MasterKey)
   const { keyId, moved } = yield* rotateMasterKey(yield* MasterKey, to)
   const counts = moved.map(({ column, table, values }) => ({ column: `${table}.${column}`, values }))
@@ -48,6 +48,21 @@ export const rotateMasterKeys = Effect.fnUntraced(function* ({ json }: { readonl
   const retired = yield* promote(path, idOfKey(yield* readOrCreate(path, false)))
   yield* Console.error(`The new key is in ${path}: keep a copy of it. Earlier backups need ${retired}.`)
 }, Effect.scoped)
+
+/** Two rotations at once would encrypt with different keys. Their lock ends with the session. */
+const excludeOthers = Effect.gen(function* () {
+  const session = yield* openSession((yield* Postgres).url)
+  const [row] = yield* session.values(
+    `SELECT pg_try_advisory_lock(hashtextextended('licensing/master_key', 0)), set_config('idle_session_timeout', '0', false)`
+  )
+  if (row?.[0] === true) return
+  return yield* new MasterKeyUnusable({
+    message: "Another rotation of the master key is running: wait for its end."
+  })
+}).pipe(Effect.catchTag("SqlError", Effect.die))
+
+/** The next key's file becomes the key's file, of which the operator keeps a copy. */
+const withoutAdvice = Layer.succeed(References.MinimumLogLevel, "Error")
 
 const lastStep =
   "All secrets are encrypted with the new key. Now start each node with LICENSING_MASTER_KEY set to it and without " +

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { openSession } from "../../../src/platform/postgres/driver/Postgres.ts"
 import { Database } from "../../support/database/Database.ts"
 import { assertAnswered, assertRefused } from "../../support/http/Http.ts"
 import { masterKey, TestServer } from "../../support/http/TestServer.ts"
@@ -142,6 +143,20 @@ layer(Subject, { timeout: 60_000 })("Commands that fail", (it) => {
         )
         assertOneLine(yield* next(Redacted.value(masterKey)), /^LICENSING_MASTER_KEY_NEXT is the current key/)
       }),
+    minute
+  )
+
+  it.effect(
+    "report in one line that another rotation of the master key is running",
+    () =>
+      Effect.gen(function* () {
+        const settings = yield* operatorSettings
+        const running = yield* openSession((yield* Database).url)
+        yield* running.values("SELECT pg_advisory_lock(hashtextextended('licensing/master_key', 0))")
+        const next = Buffer.alloc(32, 6).toString("base64")
+        const second = yield* runCommand({ ...settings, LICENSING_MASTER_KEY_NEXT: next }, "master-key", "rotate")
+        assertOneLine(second, /^Another rotation of the master key is running: wait for its end\.\n$/)
+      }).pipe(Effect.scoped),
     minute
   )
 })

@@ -68,6 +68,8 @@ layer(NodeFileSystem.layer, { excludeTestServices: true, timeout: 90_000 })("The
         yield* files.writeFileString(`${path}.next.0b5e`, "")
         const rotated = yield* runCommand(settings, "master-key", "rotate")
         assert.strictEqual(rotated.code, 0, rotated.error)
+        // Names the file that needs a copy, and no other.
+        assert.match(rotated.error, /^The new key is in \S+\/master\.key: keep a copy of it\. .*\n$/)
         const after = yield* files.readFileString(path)
         assert.notStrictEqual(after, before)
         const names = (yield* files.readDirectory(`${folder}/data`)).filter((name) => name.startsWith("master.key"))
