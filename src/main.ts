@@ -91,6 +91,13 @@ const exitAfterTimeout = () =>
 process.once("SIGINT", exitAfterTimeout)
 process.once("SIGTERM", exitAfterTimeout)
 
+// The console ignores failed writes. A reader that has closed its pipe, such as `head`, has what it wants.
+process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+  if (code === "EPIPE" || process.exitCode === 1) return
+  process.exitCode = 1
+  process.stderr.write(`Standard output cannot be written: ${message}\n`)
+})
+
 Command.run(licensing, { version }).pipe(
   Effect.tapCause(printFailure),
   Effect.provide([NodeServices.layer, helpPresenter]),
