@@ -125,17 +125,24 @@ namespace Licensing
 
         public void Write(string text)
         {
-            var written = path + ".new";
-            File.Delete(written);
+            // A file of its own, because other processes of the application may be writing.
+            var written = path + "." + Guid.NewGuid().ToString("N") + ".new";
             if (Path.DirectorySeparatorChar == '/') CreateForOwner(written);
-            using (var file = new FileStream(written, FileMode.OpenOrCreate))
+            try
             {
-                var bytes = new UTF8Encoding(false).GetBytes(text);
-                file.Write(bytes, 0, bytes.Length);
-                file.Flush(true);
+                using (var file = new FileStream(written, FileMode.OpenOrCreate))
+                {
+                    var bytes = new UTF8Encoding(false).GetBytes(text);
+                    file.Write(bytes, 0, bytes.Length);
+                    file.Flush(true);
+                }
+                if (File.Exists(path)) File.Replace(written, path, null);
+                else File.Move(written, path);
             }
-            if (File.Exists(path)) File.Replace(written, path, null);
-            else File.Move(written, path);
+            finally
+            {
+                File.Delete(written);
+            }
         }
 
         [DllImport("libc", SetLastError = true)]

@@ -15,7 +15,6 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.time.Clock;
 import java.time.DateTimeException;
@@ -114,15 +113,14 @@ public final class LicenseKit implements AutoCloseable {
 
     @Override
     public void write(String text) throws IOException {
-      Path written = path.resolveSibling(path.getFileName() + ".new");
-      Files.deleteIfExists(written);
-      if (Files.getFileStore(path.toAbsolutePath().getParent()).supportsFileAttributeView("posix")) {
-        Files.createFile(written, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-      } else {
-        Files.createFile(written);
+      // A file of its own, because other processes of the application may be writing. Only its owner can read it.
+      Path written = Files.createTempFile(path.toAbsolutePath().getParent(), path.getFileName() + ".", ".new");
+      try {
+        Files.writeString(written, text, StandardOpenOption.DSYNC);
+        Files.move(written, path, StandardCopyOption.REPLACE_EXISTING);
+      } finally {
+        Files.deleteIfExists(written);
       }
-      Files.writeString(written, text, StandardOpenOption.DSYNC);
-      Files.move(written, path, StandardCopyOption.REPLACE_EXISTING);
     }
   }
 

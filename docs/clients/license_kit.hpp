@@ -88,15 +88,24 @@ class FileStore : public Store {
   }
 
   void write(const std::string& text) override {
+    // A file of its own, because other processes of the application may be writing.
+    std::string random(8, '\0');
+    if (RAND_bytes(reinterpret_cast<unsigned char*>(random.data()), int(random.size())) != 1) throw std::bad_alloc();
     std::filesystem::path written = path;
-    written += ".new";
-    std::ofstream out(written, std::ios::binary | std::ios::trunc);
-    using std::filesystem::perms;
-    std::filesystem::permissions(written, perms::owner_read | perms::owner_write);
-    out << text;
-    out.close();
-    if (!out) throw std::runtime_error("the store cannot be written");
-    std::filesystem::rename(written, path);
+    written += "." + hex(random) + ".new";
+    try {
+      std::ofstream out(written, std::ios::binary | std::ios::trunc);
+      using std::filesystem::perms;
+      std::filesystem::permissions(written, perms::owner_read | perms::owner_write);
+      out << text;
+      out.close();
+      if (!out) throw std::runtime_error("the store cannot be written");
+      std::filesystem::rename(written, path);
+    } catch (...) {
+      std::error_code ignored;
+      std::filesystem::remove(written, ignored);
+      throw;
+    }
   }
 
  private:

@@ -22,6 +22,7 @@ import re
 import secrets
 import socket
 import ssl
+import tempfile
 import threading
 import time
 import urllib.error
@@ -138,12 +139,18 @@ class FileStore:
             return None
 
     def write(self, text: str) -> None:
-        new = f"{self.path}.new"
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, self.path)
+        # A file of its own, because other processes of the application may be writing.
+        folder, name = os.path.split(self.path)
+        descriptor, new = tempfile.mkstemp(".new", f"{name}.", folder or ".")
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, self.path)
+        except BaseException:
+            os.unlink(new)
+            raise
 
 
 class MemoryStore:

@@ -95,6 +95,8 @@ layer(withProject, { excludeTestServices: true, timeout: 120_000 })("The guides'
         run(path, ["editor.mjs", ...args], { EDITOR_HOME: path, ...env })
       const worked = { code: 0, said: "The tool does its work here.\n" }
       const closed = { LICENSING_URL: "http://127.0.0.1:9" }
+      const half = join(path, ".editor-license.new")
+      writeFileSync(half, "half")
 
       assert.deepStrictEqual(yield* editor(["run"]), { code: 77, said: "editor: NOT_ACTIVATED\n" })
       assert.strictEqual((yield* editor(["activate", license_key], closed)).code, 75)
@@ -116,6 +118,7 @@ layer(withProject, { excludeTestServices: true, timeout: 120_000 })("The guides'
       yield* bash(path, codes("applications/cli", "sh").at(-1)!.replace("LK-…", license_key), {})
       assert.deepStrictEqual(yield* editor(["open", "license.json", license_key], closed), { code: 0, said: "" })
       assert.deepStrictEqual(yield* editor(["run"], closed), worked)
+      assert.strictEqual(readFileSync(half, "utf8"), "half", "a text that another process is writing is changed")
     })
   )
 

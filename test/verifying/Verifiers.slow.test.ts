@@ -3,7 +3,7 @@
  * machine without a language's tools skips its tests and reports that. Nothing is downloaded.
  */
 import { execFile } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -151,10 +151,14 @@ const lived = Effect.fnUntraced(function* (program: Command, name: string) {
   const [key] = (yield* client.system.listPublicKeys()).items
   const { kid, public_key } = key as { readonly kid: string; readonly public_key: string }
   const hostile = yield* hostileServer
-  const store = join((yield* Builds).folder, `${name}.json`)
+  const folder = join((yield* Builds).folder, `stores of ${name}`)
+  mkdirSync(folder)
+  const store = join(folder, "license.json")
+  // Another process of the application is writing the same store.
+  writeFileSync(`${store}.new`, "half")
   const given = [license.license_key, code, `machine of ${name}`, kid, public_key, store]
   const { error, out } = yield* run([...program, "live", baseUrl, hostile.url, ...given])
-  return { error, words: out.trimEnd().split(/\r?\n/), stolen: hostile.stolen, store }
+  return { error, words: out.trimEnd().split(/\r?\n/), stolen: hostile.stolen, store, files: readdirSync(folder) }
 })
 
 /** Each kit's page in docs/clients/, the language of its program, and the program's file. */
@@ -266,10 +270,12 @@ layer(Layer.merge(Builds.layer, Layer.provideMerge(Editor.layer, TestServer.laye
         (context) =>
           Effect.gen(function* () {
             const program = yield* programOf(context, name)
-            const { error, stolen, store, words } = yield* lived(program, name)
+            const { error, files, stolen, store, words } = yield* lived(program, name)
             assert.deepStrictEqual(words, livedWords, error)
             assert.deepStrictEqual(stolen, [])
             assert.strictEqual(statSync(store).mode & 0o077, 0, "others can read the license key")
+            assert.sameMembers(files, ["license.json", "license.json.new"])
+            assert.strictEqual(readFileSync(`${store}.new`, "utf8"), "half", "another process's text is changed")
             assert.notMatch(error, /LK-/)
           }).pipe(Effect.scoped),
         minutes

@@ -2,6 +2,7 @@ package licensing
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -16,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -150,13 +152,23 @@ func (path FileStore) Read() (string, error) {
 	return string(text), err
 }
 
-// Write replaces the file at once.
+// Write replaces the file at once. It writes a file of its own before, because other processes of the application may be
+// writing.
 func (path FileStore) Write(text string) error {
-	written := string(path) + ".new"
-	if err := os.WriteFile(written, []byte(text), 0o600); err != nil {
+	folder, name := filepath.Split(string(path))
+	file, err := os.CreateTemp(cmp.Or(folder, "."), name+".*.new")
+	if err != nil {
 		return err
 	}
-	return os.Rename(written, string(path))
+	_, err = file.WriteString(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), string(path))
+	}
+	if err != nil {
+		os.Remove(file.Name())
+	}
+	return err
 }
 
 // Options are what the application gives the kit. The first five are required.
