@@ -10,11 +10,15 @@ export type Cell = Json | undefined
 export const lineEnd = "\r\n"
 // The first characters of a formula in spreadsheets, also after spaces, and their full-width forms.
 const formula = /^[\s]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/u
+// The same behind the separators of other spreadsheets, as a semicolon in German. These do not see the quotes around a cell, so its line
+// breaks also begin cells.
+const laterFormula = /([;\t\r\n])(?=[\s"]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/gu
 const needsQuotes = /[",\r\n]/u
 /** A text that needs neither quotes nor an apostrophe. Most texts are plain, and one test is faster than two. */
-const plainText = /^[A-Za-z0-9_][^",\r\n]*$/
+const plainText = /^[A-Za-z0-9_][^",;\t\r\n]*$/
 
-const withoutFormula = (text: string): string => (formula.test(text) ? `'${text}` : text)
+const withoutFormula = (text: string): string =>
+  `${formula.test(text) ? "'" : ""}${text.replaceAll(laterFormula, "$1'")}`
 
 const quoted = (text: string): string => (needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
 

@@ -109,7 +109,7 @@ export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>, arePlain = rows.every(
 const plainLine = (row: LedgerRow): string => `${row.join(",")}${lineEnd}`
 
 /** Printable ASCII that CSV and JSON do not escape, and that is no formula. An empty text is not plain. */
-const plainText = /^[A-Za-z0-9_][ !#-+\--[\]-~]*$/
+const plainText = /^[A-Za-z0-9_][ !#-+\--:<-[\]-~]*$/
 
 /**
  * A plain row can be restored from its CSV, because no text is escaped. Only texts that callers choose are

@@ -24,6 +24,7 @@ const text = fc.oneof(
     "'=1",
     'a "quoted" text',
     "a,b",
+    "a;=1",
     "back\\slash",
     "tab\t",
     "one\r\ntwo",
