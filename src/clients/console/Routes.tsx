@@ -9,7 +9,6 @@ import { CustomerPageSearch, CustomerSearch } from "./customers/CustomerSearch.t
 import { DeviceSearch } from "./devices/DeviceSearch.ts"
 import { FeedSearch } from "./feeds/FeedSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
-import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
 import { NothingHere } from "./parts/OneRecord.tsx"
 import { OverviewSearch } from "./reports/OverviewSearch.ts"
 import { ExportsSearch, LedgerSearch, SummarySearch } from "./reports/UsageSearch.ts"
@@ -17,6 +16,7 @@ import { home } from "./service/Address.ts"
 import { Frame } from "./shell/Frame.tsx"
 import { Failed, lazyRouteComponent } from "./shell/LazyScreen.tsx"
 import { Overview } from "./shell/Overview.tsx"
+import { CodeSearch, CreatedSearch } from "./tables/CodeSearch.ts"
 import { VersionSearch } from "./versions/VersionSearch.ts"
 
 const root = createRootRoute({

@@ -45,11 +45,9 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
   const [step, setStep] = useState<Step>({ at: "asking" })
   const [given = change.initial ?? {}, setGiven] = useKeptState<Given>(`${change.label}: values`)
   const payload: Payload = { action: change.action, ...target, ...requestOf(given) }
-  const isClosed = useRef(false)
   useEffect(() => dialog.current?.showModal(), [])
   const close = () => dialog.current?.close()
   const closed = () => {
-    isClosed.current = true
     if (step.at === "checking") cancelCheck(step.check)
     onClose()
   }
@@ -61,10 +59,7 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
       const checked = { action: change.action, ...target, ...requestOf(values), dry_run: true }
       return run("createBulkJob", { payload: checked })
     },
-    done: (check: BulkJob) => {
-      if (isClosed.current) cancelCheck(check)
-      else setStep({ at: "checking", check })
-    },
+    done: (check: BulkJob) => setStep({ at: "checking", check }),
     onClose: close
   }
   // Not inside the bar of chosen rows, whose styles are for its own texts and buttons.
@@ -103,7 +98,10 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
 }
 
 /** Its result is ignored, because a check changes nothing. */
-const cancelCheck = ({ id }: BulkJob) => void run("cancelBulkJob", { params: { id } })
+const cancelCheck = ({ id }: BulkJob): true => {
+  void run("cancelBulkJob", { params: { id } })
+  return true
+}
 
 const requestOf = ({ reason, ...parameters }: Given): Pick<Payload, "parameters" | "reason"> => ({
   ...(Object.keys(parameters).length === 0 ? {} : { parameters }),
@@ -147,6 +145,7 @@ const Ask = (props: Asking & { readonly fields: ChangeFieldsOf<BulkParameters> }
       send="Check"
       run={run}
       done={done}
+      left={cancelCheck}
     >
       <button type="button" onClick={onClose}>
         Cancel

@@ -4,6 +4,7 @@ import { type ReactNode, useEffect, useId, useRef, useState } from "react"
 import { createPortal } from "react-dom"
 import { unlessUnkept, useWhatIsUnkept } from "../once/Unkept.ts"
 import { useKeptState, useReopening } from "../service/Drafts.ts"
+import type { Keys } from "../service/OpenKeys.ts"
 import type { ChangeFieldsOf, FieldsOf } from "./Fields.tsx"
 import { type Edited, Form, type FormProps, type Sent } from "./Form.tsx"
 import { offerUndo } from "./Notices.tsx"
@@ -45,6 +46,7 @@ interface ActionProps<P, A> {
 
 export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
   const [isOpen, setOpen] = useState(false)
+  const keys = useRef<Keys>(new Map()).current
   useReopening([nameOf(props), resultOf(props)], () => setOpen(true))
   return (
     <>
@@ -61,7 +63,7 @@ export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
         {props.label}
       </button>
       {/* Not inside a menu, which is closed while the dialog is open. */}
-      {isOpen && createPortal(<ActionDialog {...props} onClose={() => setOpen(false)} />, document.body)}
+      {isOpen && createPortal(<ActionDialog {...props} keys={keys} onClose={() => setOpen(false)} />, document.body)}
     </>
   )
 }
@@ -72,7 +74,13 @@ type Named = Pick<ActionProps<never, never>, "label" | "name">
 const nameOf = ({ label, name }: Named) => name ?? label
 const resultOf = (props: Named) => `${nameOf(props)}: result`
 
-const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly onClose: () => void }) => {
+interface DialogProps<P, A> extends ActionProps<P, A> {
+  /** Of what an earlier dialog of the action has sent without a response. */
+  readonly keys: Keys
+  readonly onClose: () => void
+}
+
+const ActionDialog = <P extends object, A>(props: DialogProps<P, A>) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   // A key that is shown once has no other copy.
@@ -120,6 +128,8 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
             preview={props.preview}
             run={props.run}
             done={finish}
+            left={(value, sent) => offerUndoOf(props, sent, value)}
+            keys={props.keys}
           >
             <button type="button" onClick={closeUnlessUnkept}>
               Cancel
@@ -140,14 +150,16 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   )
 }
 
-const offerUndoOf = <P extends object, A>(props: ActionProps<P, A>, sent: Sent<P>, value: A) => {
-  const { edited, run, undo } = props
-  if (undo !== undefined) {
-    const offer = undo(value)
-    return offer && offerUndo(offer.said, offer.run)
-  }
-  if (edited === undefined) return
+/** Whether an undo is offered. */
+const offerUndoOf = <P extends object, A>(props: ActionProps<P, A>, sent: Sent<P>, value: A): boolean => {
+  const offer = undoOf(props, sent, value)
+  if (offer !== undefined) offerUndo(offer.said, offer.run)
+  return offer !== undefined
+}
+
+const undoOf = <P extends object, A>({ edited, run, undo }: ActionProps<P, A>, sent: Sent<P>, value: A) => {
+  if (undo !== undefined) return undo(value)
   // The form may have been opened before somebody else's change, which the undo must give back.
-  const back = undoOfEdit({ ...edited, record: sent.read ?? edited.record }, sent.values, value, run)
-  if (back !== undefined) offerUndo("The change is saved.", back)
+  const back = edited && undoOfEdit({ ...edited, record: sent.read ?? edited.record }, sent.values, value, run)
+  return back && { said: "The change is saved.", run: back }
 }

@@ -5,12 +5,15 @@
  */
 import { Cause, Equal, Exit } from "effect"
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react"
+import { refuse } from "../../../contract/api/Failure.ts"
 import { useUnkept } from "../once/Unkept.ts"
 import { useDraft } from "../service/Drafts.ts"
 import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
 import { useBusy } from "../service/Hooks.ts"
 import { type Keys, sendingWith } from "../service/OpenKeys.ts"
 import { type ChangeFieldsOf, type Field, type FieldsOf, FieldView } from "./Fields.tsx"
+import { tellLate } from "./Notices.tsx"
+import { keepOwnCode, suggestCode } from "./SuggestedCode.ts"
 
 type Values = Readonly<Record<string, unknown>>
 type Entries = ReadonlyArray<readonly [name: string, field: Field<unknown>]>
@@ -46,7 +49,10 @@ export interface FormProps<P, A> {
   /** Values that the form of a new record begins with. */
   readonly initial?: Partial<P>
   readonly edited?: Edited | undefined
-  /** What the form is among those of its screen: under this name its inputs outlive a session that ends by itself. */
+  /**
+   * What the form is among those of its screen: under this name its inputs outlive a session that ends by itself. A form without one
+   * changes nothing, so that nobody who has left it is told how it ended.
+   */
   readonly name?: string
   readonly send: string
   readonly danger?: boolean | undefined
@@ -55,6 +61,10 @@ export interface FormProps<P, A> {
   /** Sends the values; for an edit, with the record as it was read last. */
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
   readonly done: (value: A, sent: Sent<P>) => void
+  /** In place of it once the form has left the page. If it returns true, the reader is told nothing else. */
+  readonly left?: ((value: A, sent: Sent<P>) => boolean) | undefined
+  /** Those of what was sent without a response, if they outlive the form. */
+  readonly keys?: Keys
   /** What the values that the form has would do; it is shown while none of them is missing or wrong. */
   readonly preview?: ((values: P) => ReactNode) | undefined
   /** Beside the button that sends. */
@@ -64,7 +74,7 @@ export interface FormProps<P, A> {
 export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   const { done, edited } = props
   const draft = useDraft<Draft>(props.name, () => draftNow())
-  const keys = useRef(draft?.keys ?? new Map<string, string>()).current
+  const keys = useRef(draft?.keys ?? props.keys ?? new Map<string, string>()).current
   const run = (values: P, read?: object) => sendingWith(keys, () => props.run(values, read))
   const fields = Object.entries(props.fields) as Entries
   /** What the inputs began with. */
@@ -85,32 +95,40 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   const [busy, track] = useBusy()
   const awaited = useRef<string>(undefined)
   useUnkept(awaited.current ?? "", busy && awaited.current !== undefined)
-  const fail = (told: Told) => setFaults(faultsOf(told, fields))
+  const isLeft = () => view.current === null
+  // What is typed elsewhere stays, and no screen opens by itself.
+  const finish = (value: A, sent: Sent<P>) => {
+    if (!isLeft()) done(value, sent)
+    else if (props.left?.(value, sent) !== true) late()
+  }
+  const fail = (cause: Cause.Cause<unknown>) => (isLeft() ? late(cause) : setFaults(faultsOf(tell(cause), fields)))
+  const late = (cause?: Cause.Cause<unknown>) => props.name !== undefined && tellLate(props.send, cause)
   const draftNow = (): Draft | undefined =>
     view.current === null || (fields.length === 0 && keys.size === 0)
       ? undefined
       : { texts: textsIn(fields, view.current), opened, shown: shown.current, unsure: unsure.current, keys }
-  const send = (values: Values, read?: object): Promise<void> => {
+  const send = (values: Values, read?: object): Promise<unknown> => {
     // An undo gives back what was there before the first attempt.
     const sent = { values, read: unsure.current?.read ?? read }
     unsure.current = sent
     return run(values as P, read).then((exit) => {
       unsure.current = Exit.isFailure(exit) && !isFinal(Cause.squash(exit.cause)) ? sent : undefined
-      if (Exit.isSuccess(exit)) return done(exit.value, sent as Sent<P>)
-      const told = tell(exit.cause)
+      if (Exit.isSuccess(exit)) return finish(exit.value, sent as Sent<P>)
       // Somebody was quicker: it is compared again.
-      return edited !== undefined && told.fields.has("If-Match") ? sendUnlessChanged(values, edited) : fail(told)
+      const isChanged = edited !== undefined && tell(exit.cause).fields.has("If-Match")
+      return isChanged ? sendUnlessChanged(values, edited) : fail(exit.cause)
     })
   }
-  const sendUnlessChanged = (values: Values, edit: Edited): Promise<void> =>
+  const sendUnlessChanged = (values: Values, edit: Edited): Promise<unknown> =>
     edit.reread().then((exit) => {
-      if (Exit.isFailure(exit)) return fail(tell(exit.cause))
+      if (Exit.isFailure(exit)) return fail(exit.cause)
       const current = exit.value as Values
       const own = { ...values, ...unsure.current?.values }
       const found = conflicts(fields, values, current, [shown.current, values, own], props.send)
       shown.current = current
       if (Object.keys(found).length === 0) return send(values, current)
       unsure.current = undefined
+      if (isLeft()) return fail(Cause.fail(changedMeanwhile))
       setFaults(found)
     })
   const read = (element: HTMLFormElement) => readForm(fields, element, edited && opened)
@@ -160,6 +178,8 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   )
 }
 
+const changedMeanwhile = refuse("CONFLICT", "Somebody else changed the same meanwhile.")
+
 const textsIn = (fields: Entries, element: HTMLFormElement): Draft["texts"] => {
   const form = new FormData(element)
   return Object.fromEntries(fields.map(([name]) => [name, form.getAll(name).map(String)]))
@@ -200,30 +220,6 @@ const useFollowed = (
   useEffect(() => follow(view.current), [])
   return [values, follow] as const
 }
-
-/** A new record's code follows its name, until somebody types another one. */
-const suggestCode = (form: HTMLFormElement, typed: EventTarget) => {
-  const [name, code] = ["name", "code"].map((field) => form.elements.namedItem(field))
-  if (!(name instanceof HTMLInputElement && code instanceof HTMLInputElement)) return
-  if (typed === code) code.dataset["own"] = String(code.value !== "")
-  if (typed === name && code.dataset["own"] !== "true") code.value = codeOf(name.value)
-}
-
-/** A code that was typed before stays, too. */
-const keepOwnCode = (form: HTMLFormElement) => {
-  const [name, code] = ["name", "code"].map((field) => form.elements.namedItem(field))
-  if (!(name instanceof HTMLInputElement && code instanceof HTMLInputElement)) return
-  code.dataset["own"] = String(code.value !== "" && code.value !== codeOf(name.value))
-}
-
-const codeOf = (name: string) =>
-  name
-    .normalize("NFKD")
-    .toLowerCase()
-    .replaceAll(/[\u0300-\u036f]/g, "")
-    .replaceAll(/[^a-z0-9.]+/g, "-")
-    .replaceAll(/^[-.]+|[-.]+$/g, "")
-    .slice(0, 64)
 
 const textsOf = (field: Field<unknown>, value: unknown): ReadonlyArray<string> =>
   value === undefined || value === null ? [] : field.write(value)

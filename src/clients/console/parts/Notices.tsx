@@ -33,6 +33,15 @@ const show = (text: string, undo?: Notice["undo"]): void =>
 /** Tells what was done, and offers to undo it. */
 export const offerUndo = (said: string, undo: NonNullable<Notice["undo"]>): void => show(said, undo)
 
+/** Tells how something ended whose form has left the page. Without a cause it is done. */
+export const tellLate = (what: string, cause?: Cause.Cause<unknown>): void => show(`“${what}” ${endOf(cause)}`)
+
+const endOf = (cause: Cause.Cause<unknown> | undefined): string => {
+  if (cause === undefined) return "is done."
+  const end = isFinal(Cause.squash(cause)) ? "is not done." : "may not be done."
+  return `${end} ${inWords(tell(cause).message)}`
+}
+
 const dismiss = () => put(undefined)
 
 /** Tells how an undo ended. It can be tried again, unless the service refused it for good; a newer notice keeps its own undo. */

@@ -42,7 +42,7 @@ export const held = () => {
     await open
     await route.continue()
   }
-  return { hold, reached, release }
+  return { hold, open, reach, reached, release }
 }
 
 /** Lets a person's requests through until `close`, which waits for their answers; later ones wait for `open`. */
