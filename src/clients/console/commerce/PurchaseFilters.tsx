@@ -3,7 +3,7 @@ import type { ReactNode } from "react"
 import { ChooseProduct, NoProduct } from "../parts/Empty.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Heading, Loaded } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { lastOf, useAsk } from "../service/Hooks.ts"
 import { likelyProduct } from "../service/Recent.ts"
 import { Filter, TextFilter, useNarrow } from "../tables/List.tsx"
 import { ProductFilter } from "../tables/ListFields.tsx"
@@ -28,29 +28,26 @@ export const OfProduct = (props: {
   readonly children: (product: string) => ReactNode
 }) => {
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
-  if (props.product !== undefined) return props.children(props.product)
+  const product = props.product ?? likelyProduct(lastOf(products)?.items ?? [])?.id
+  if (product !== undefined) return props.children(product)
   return (
-    <Loaded of={products}>
-      {({ items }) => {
-        const likely = likelyProduct(items)
-        if (likely !== undefined) return props.children(likely.id)
-        return (
-          <>
-            <Heading title={props.title} />
-            {items.length === 0 ? (
-              <NoProduct hint={props.hint} />
-            ) : (
-              <>
-                <search className="row filters" aria-label="Filters">
-                  <ProductFilter value={undefined} needed />
-                </search>
-                <ChooseProduct hint="The list shows one product at a time." />
-              </>
-            )}
-          </>
-        )
-      }}
-    </Loaded>
+    <>
+      <Heading title={props.title} />
+      <Loaded of={products}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <NoProduct hint={props.hint} />
+          ) : (
+            <>
+              <search className="row filters" aria-label="Filters">
+                <ProductFilter value={undefined} needed />
+              </search>
+              <ChooseProduct hint="The list shows one product at a time." />
+            </>
+          )
+        }
+      </Loaded>
+    </>
   )
 }
 

@@ -148,11 +148,13 @@ layer(consoleLayer, { timeout: minutes })("Meanwhile, at the console,", (it) => 
         await person.page.route("**/api/v1/products?*", (route) => route.abort())
         for (const [path, heading] of [
           ["/licenses/batch", "Issue a batch"],
-          ["/licenses/new", "Issue a license"]
+          ["/licenses/new", "Issue a license"],
+          ["/orders", "Orders"],
+          ["/subscriptions", "Subscriptions"]
         ] as const) {
           await person.opens(path, heading)
           await person.page.locator("main").getByRole("alert").getByText("The service cannot be reached").waitFor()
-          assert.strictEqual(await person.page.getByText("No products yet").count(), 0)
+          assert.strictEqual(await person.page.getByText("No product yet").count(), 0)
         }
         forgive(person)
       }),
