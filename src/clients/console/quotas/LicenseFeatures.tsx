@@ -1,5 +1,6 @@
 /** The features of a license and their quotas. */
 import { Exit } from "effect"
+import { refuse } from "../../../contract/api/Failure.ts"
 import type { License } from "../../../licensing/model/License.ts"
 import type { LicenseFeature } from "../../../licensing/model/LicenseFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
@@ -95,11 +96,15 @@ const Assign = ({ license: { id, product_id } }: { readonly license: License }) 
   )
 }
 
-/** The assignment as it is now; no operation gives one alone. */
-const rereadOf = ({ id }: License, { feature_id }: LicenseFeature) =>
-  run("listLicenseFeatures", { params: { id }, query: { limit: 200 } }).then(
-    Exit.map(({ items }) => items.find((each) => each.feature_id === feature_id) ?? {})
-  )
+/** The assignment as it is now; no operation gives one alone. One that was removed is not assigned again. */
+const rereadOf = ({ id }: License, { feature_id }: LicenseFeature): Promise<Exit.Exit<LicenseFeature, unknown>> =>
+  run("listLicenseFeatures", { params: { id }, query: { limit: 200 } }).then((exit) => {
+    if (Exit.isFailure(exit)) return Exit.failCause(exit.cause)
+    const current = exit.value.items.find((each) => each.feature_id === feature_id)
+    return current === undefined ? Exit.fail(removed) : Exit.succeed(current)
+  })
+
+const removed = refuse("NOT_FOUND", "Somebody has removed the feature from the license: assign it again.")
 
 const assignment: ChangeFieldsOf<Assignment> = {
   enabled: flag("The feature is on"),

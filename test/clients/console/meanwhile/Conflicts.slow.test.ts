@@ -1,8 +1,9 @@
-/** Two people edit the same record: neither overwrites the other silently. */
+/** Two people change the same record: neither overwrites the other silently. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../../support/http/TestServer.ts"
 import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+import { prepare } from "../browser/Meanwhile.ts"
 
 const minutes = 5 * 60_000
 
@@ -68,6 +69,30 @@ layer(consoleLayer, { timeout: minutes })("Two people who edit the same customer
           person.problems.splice(0)
         })
         assert.strictEqual((yield* now).name, "Countess")
+      }),
+    minutes
+  )
+})
+
+layer(consoleLayer, { timeout: minutes })("Two people who change the same license", (it) => {
+  it.effect(
+    "do not assign a feature again that one has removed while the other edits it",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, licenses, name, product } = yield* prepare(1)
+        const feature = { params: { id: product.id }, payload: { name: "Export", code: "export" } }
+        const { id: feature_id } = yield* client.features.create(feature)
+        const params = { id: licenses[0]!.id }
+        yield* client.licenses.assignFeature({ params, payload: { feature_id, max_consumptions: 10 } })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${params.id}`, `${name} customer 1`)
+          await person.pick("Actions for Export", "Edit Export")
+          await Effect.runPromise(client.licenses.removeFeature({ params: { ...params, feature_id } }))
+          await person.fill("Expires at the end of", "2031-01-31")
+          await person.click("Save")
+          await person.sees("Somebody has removed the feature from the license: assign it again.")
+        })
+        assert.deepStrictEqual((yield* client.licenses.listFeatures({ params, query: {} })).items, [])
       }),
     minutes
   )
