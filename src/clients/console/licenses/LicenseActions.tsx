@@ -1,7 +1,9 @@
 /** What can be done with a license, each with the effect that it has. */
 
-import { Exit } from "effect"
+import { Effect, Exit } from "effect"
+import { useRef } from "react"
 import type { License } from "../../../licensing/model/License.ts"
+import type { Request } from "../../client/Client.ts"
 import { Consequences, KeyReplaced } from "../consequences/Consequences.tsx"
 import { Secret } from "../once/Secret.tsx"
 import { Action } from "../parts/Dialog.tsx"
@@ -10,8 +12,8 @@ import { licenseTitle } from "../parts/LicenseName.ts"
 import { Time } from "../parts/Show.tsx"
 import { undoOfEdit, undoOfState, unlessDone } from "../parts/Undo.ts"
 import { sendsMail } from "../service/Address.ts"
-import { change, run } from "../service/Hooks.ts"
-import { now, type Payload, send } from "../service/Service.ts"
+import { change, changeBy, run } from "../service/Hooks.ts"
+import { isUnsure, now, type Payload, send } from "../service/Service.ts"
 import { isRenewable, useLicenseType } from "./Expiry.tsx"
 import { termField } from "./Term.tsx"
 
@@ -120,6 +122,7 @@ const renewalOf = ({ term, ...given }: Asked): Renewal =>
 export const Extend = ({ isPlain = false, license }: Props & { readonly isPlain?: boolean }) => {
   const { id, policy_id } = license
   const type = useLicenseType(policy_id)
+  const before = useRef(license)
   const from = Math.max(license.expires_at ?? 0, now())
   if (type !== undefined && !isRenewable(type)) return null
   return (
@@ -141,11 +144,17 @@ export const Extend = ({ isPlain = false, license }: Props & { readonly isPlain?
       }
       fields={renewal(from)}
       preview={(asked: Asked) => <Consequences id={id} change={{ action: "renew", parameters: renewalOf(asked) }} />}
-      run={(asked: Asked) => change("renewLicense", { params: { id }, payload: renewalOf(asked) })}
-      undo={(after) => ({ said: "The license is extended.", run: restore(license, "expires_at", after) })}
+      run={(asked: Asked) => changeBy(extend({ params: { id }, payload: renewalOf(asked) }, before))}
+      undo={(after) => ({ said: "The license is extended.", run: restore(before.current, "expires_at", after) })}
     />
   )
 }
+
+/** Notes the license before the extension, which an undo gives back: somebody else may have extended it meanwhile, too. */
+const extend = Effect.fnUntraced(function* (request: Request<"renewLicense">, before: { current: License }) {
+  if (!(yield* isUnsure("renewLicense", request))) before.current = yield* read(request.params.id)
+  return yield* send("renewLicense", request)
+})
 
 /** Gives a license an earlier value, unless somebody has changed it again. */
 export const restore = (before: License, name: "expires_at" | Limit, after: License) => {

@@ -74,6 +74,8 @@ layer(consoleLayer, { timeout: minutes })("Two people who edit the same customer
   )
 })
 
+const dayMillis = 86_400_000
+
 layer(consoleLayer, { timeout: minutes })("Two people who change the same license", (it) => {
   it.effect(
     "do not assign a feature again that one has removed while the other edits it",
@@ -93,6 +95,33 @@ layer(consoleLayer, { timeout: minutes })("Two people who change the same licens
           await person.sees("Somebody has removed the feature from the license: assign it again.")
         })
         assert.deepStrictEqual((yield* client.licenses.listFeatures({ params, query: {} })).items, [])
+      }),
+    minutes
+  )
+
+  it.effect(
+    "take only their own extension back",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client, licenses, name } = yield* prepare(1)
+        const { expires_at = 0, id } = licenses[0]!
+        const extend = client.licenses.renew({
+          params: { id },
+          payload: { extend_by_days: 30 },
+          headers: { "idempotency-key": "colleague" }
+        })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, `${name} customer 1`)
+          await person.click("Extend")
+          await person.fill("Days to add", "10")
+          await Effect.runPromise(extend)
+          await person.click("Extend")
+          await person.isDone()
+          await person.click("Undo")
+          await person.sees("Undone.")
+        })
+        const after = yield* client.licenses.get({ params: { id } })
+        assert.strictEqual(after.expires_at, expires_at + 30 * dayMillis)
       }),
     minutes
   )
