@@ -78,6 +78,7 @@ export const Checked = ({ change, check, done, onBack, onClose, payload }: Check
           )}
           <Form
             fields={{}}
+            name={`${change.label}: job`}
             send={change.send(licenseCount(changed))}
             danger={change.danger}
             run={() => changeBy("createBulkJob", { payload })}

@@ -2,7 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "../../../support/http/TestServer.ts"
-import { consoleLayer, type Person, withPerson } from "../browser/Browser.ts"
+import { type Person, withPerson } from "../browser/Browser.ts"
+import { bulkLayer } from "../browser/BulkWorker.ts"
 import { forgive, prepare } from "../browser/Meanwhile.ts"
 import { adminKey, signsIn } from "../browser/Refused.ts"
 
@@ -39,7 +40,7 @@ const stored = (person: Person) =>
 
 const value = (person: Person, label: string) => person.page.locator("dialog[open]").getByLabel(label).inputValue()
 
-layer(consoleLayer, { timeout: minutes })("After the session has ended", (it) => {
+layer(bulkLayer, { timeout: minutes })("After the session has ended", (it) => {
   it.effect(
     "the dialog of an edit is open again with what was typed, and sends only that",
     ({ skip }) =>
@@ -133,6 +134,38 @@ layer(consoleLayer, { timeout: minutes })("After the session has ended", (it) =>
           await person.sees("2 licenses chosen")
           forgive(person)
         })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a job that was created when the session ended is not created twice",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { adminToken, client } = yield* TestServer
+        const { product } = yield* prepare(2)
+        yield* withPerson(skip, async (person) => {
+          const begins = async () => {
+            await person.click("Check")
+            await person.sees("2 of 2 licenses would change.")
+            return () => person.click("Extend 2 licenses")
+          }
+          await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
+          await person.check("Choose all on this page")
+          await person.click("Extend")
+          await person.fill("Days to add", "14")
+          await ends(person, "POST", await begins(), true)
+          await signsIn(person, adminToken)
+          await person.page.locator("dialog[open]").waitFor()
+          await (await begins())()
+          await person.seesHeading("Extend 2 licenses")
+          forgive(person)
+        })
+        const { items } = yield* client.bulkJobs.list({ query: { action: "renew" } })
+        assert.deepStrictEqual(
+          items.filter(({ dry_run }) => !dry_run).map(({ matched }) => matched),
+          [2]
+        )
       }),
     minutes
   )
