@@ -64,13 +64,16 @@ export const withPeriods = (assignment: Assignment, source: PeriodSource, now: n
       ? assignment
       : { ...assignment, ...noBoundaries, rolled_over: undefined }
   if (grid === undefined) return { ...assignment, ...noBoundaries, period_start }
+  // A first period that has not begun moves with the license's start.
+  const isAhead = grid.end === undefined && period_start === period_anchor && (period_start ?? now) > now
+  const start = isAhead || period_start === undefined ? firstStart(reset_period, grid, now) : period_start
   const isDue = resets_at !== undefined && resets_at <= now && resets_at < (periods_end_at ?? Number.POSITIVE_INFINITY)
   return {
     ...assignment,
     period_anchor: grid.anchor,
     periods_end_at: grid.end,
-    period_start: period_start ?? firstStart(reset_period, grid, now),
-    resets_at: isDue ? resets_at : nextReset(reset_period, grid, period_start, now)
+    period_start: start,
+    resets_at: isDue ? resets_at : nextReset(reset_period, grid, start, now)
   }
 }
 

@@ -103,7 +103,8 @@ export interface Grid {
 
 /**
  * The end of the current period. A subscription's period that began after the current one ends it, at once if it has begun
- * already. A period that another node's clock has begun before this one's is not ended again.
+ * already; so does a license's start that was moved into the future. A period that another node's clock has begun before this
+ * one's is not ended again.
  */
 export const nextReset = (
   period: ResetPeriod,
@@ -112,18 +113,12 @@ export const nextReset = (
   now: number
 ): number | undefined => {
   const isLater = periodStart !== undefined && periodStart < anchor
-  if (end !== undefined && isLater && (anchor <= now || period === "subscription")) return anchor
+  const endsAtAnchor = period === "subscription" || (end === undefined ? anchor > now : anchor <= now)
+  if (isLater && endsAtAnchor) return anchor
   return period === "subscription"
     ? end
-    : boundaryBefore(
-        end,
-        boundaryAfter(period, anchor, Math.max(afterStart(anchor, end, now), periodStart ?? Number.NEGATIVE_INFINITY))
-      )
+    : boundaryBefore(end, boundaryAfter(period, anchor, Math.max(now, periodStart ?? Number.NEGATIVE_INFINITY)))
 }
-
-/** No period begins before the license starts. */
-const afterStart = (anchor: number, end: number | undefined, now: number): number =>
-  end === undefined ? Math.max(anchor, now) : now
 
 /** The subscription's end is shown as the end of its last period. */
 export const boundaryBefore = (end: number | undefined, boundary: number): number | undefined => {

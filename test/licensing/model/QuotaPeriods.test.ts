@@ -82,6 +82,17 @@ describe("The periods of a quota", () => {
     assert.deepInclude(placed({}, { starts_at: noon }), { period_start: noon, resets_at: noon + day })
   })
 
+  it("move with a start in the future, and end there if they began before", () => {
+    const first = placed({}, { starts_at: noon + 20 * day })
+    for (const starts_at of [noon - 3 * day, noon, noon + 5 * day])
+      assert.deepEqual(placed(first, { starts_at }), placed({}, { starts_at }))
+    const current = { period_start: noon - day / 2, period_anchor: noon - day / 2, resets_at: noon + day / 2 }
+    assert.deepInclude(placed(current, { starts_at: noon + 3 * day }), {
+      period_start: noon - day / 2,
+      resets_at: noon + 3 * day
+    })
+  })
+
   it("keep the start of the current one, and one that has ended until the clock closes it", () => {
     const current = { period_start: noon - day, period_anchor: noon - day, resets_at: noon }
     assert.deepInclude(placed(current, { starts_at: noon - day }), current)
