@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http"
 import { ByteSize, Context, Effect, Layer } from "effect"
 import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/http"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
-import { BodyBytesMax, BodyOptional, Intake } from "../../contract/api/Requests.ts"
+import { BodyBytesMax, BodyOptional, bodyBytesMax, Intake } from "../../contract/api/Requests.ts"
 import { Deadline } from "../../platform/postgres/driver/Deadline.ts"
 
 const tooLarge = (bytesMax: number) =>
@@ -116,19 +116,17 @@ export const cacheBody = (source: IncomingMessage, bytes: Buffer): void => {
   Object.defineProperty(source, cachedBody, { value: bytes })
 }
 
-/** The body of a request that `Intake` has admitted. */
+/** The body of a request that `Intake` has admitted. Probes are admitted without it. */
 export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer, BodyRefusal> => {
   const { [announcedBody]: announced, [cachedBody]: cached } = request as {
     readonly [announcedBody]?: Effect.Effect<Buffer, BodyRefusal>
     readonly [cachedBody]?: Buffer
   }
   if (cached !== undefined) return Effect.succeed(cached)
-  return announced === undefined
-    ? Effect.map(Effect.orDie(request.arrayBuffer), (all) => Buffer.from(all))
-    : Effect.map(announced, (bytes) => {
-        Object.defineProperty(request, cachedBody, { value: bytes })
-        return bytes
-      })
+  return Effect.map(announced ?? read(request, bodyBytesMax), (bytes) => {
+    Object.defineProperty(request, cachedBody, { value: bytes })
+    return bytes
+  })
 }
 
 const mediaRefusal = (headers: Headers.Headers): Refusal<"UNSUPPORTED_MEDIA_TYPE"> | undefined => {

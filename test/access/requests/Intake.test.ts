@@ -36,6 +36,18 @@ layer(TestServer.layer)("Sizes", (it) => {
     })
   )
 
+  it.effect("a body of a probe is not read beyond the limit", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const chunks = [..."abc"].map((letter) => letter.repeat(100_000))
+      for (const probe of ["/health", "/healthz", "/readyz", "/metrics"]) {
+        const request = { method: "GET", path: probe, anonymous: true, headers: { "transfer-encoding": "chunked" } }
+        assertRefused(yield* server.send({ ...request, chunks }), 413, "PAYLOAD_TOO_LARGE")
+        assert.strictEqual((yield* server.send({ ...request, chunks: ["x"] })).status, 200)
+      }
+    })
+  )
+
   it.effect("one byte more is PAYLOAD_TOO_LARGE, with a length to anyone, in chunks after the credential", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
