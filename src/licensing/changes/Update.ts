@@ -85,7 +85,9 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, UpdateCode> = {
         assignments,
         entitlement:
           signedFields.some((field) => field in changes) ||
-          assignments.some((after) => after.resets_at !== view.assignmentById(after.feature_id)?.resets_at) ||
+          assignments.some(
+            (after) => after.enabled && after.resets_at !== view.assignmentById(after.feature_id)?.resets_at
+          ) ||
           !isShownAlike(view.license, edited, view.policy),
         events: [licenseEvent("license.updated", view.license.id, { changes })]
       },

@@ -147,12 +147,14 @@ describe("A quota with periods", () => {
   })
 
   it("moves with the license's start", () => {
-    const edit = (starts_at: string) => {
-      const { after, before } = allowed(monthly(), update, { starts_at: at(starts_at) }, at("2030-02-15T00:00:00Z"))
+    const edit = (starts_at: string, given: Partial<Assignment> = {}) => {
+      const rows = monthly(given)
+      const { after, before } = allowed(rows, update, { starts_at: at(starts_at) }, at("2030-02-15T00:00:00Z"))
       const raised = after.license.entitlement_counter - before.license.entitlement_counter
       return [featureIn(after).resets_at, raised]
     }
     assert.deepStrictEqual(edit("2030-01-10T00:00:00Z"), [at("2030-03-10T00:00:00Z"), 1])
+    assert.deepStrictEqual(edit("2030-01-10T00:00:00Z", { enabled: false }), [at("2030-03-10T00:00:00Z"), 0])
     assert.deepStrictEqual(edit("2029-01-31T12:00:00Z"), [featureIn(monthly()).resets_at, 0])
   })
 })
