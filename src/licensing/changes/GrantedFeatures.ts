@@ -9,7 +9,7 @@ import type { Assignment, LicenseRecord, LicenseView, TargetPolicy } from "../mo
 import { changeOfFeature } from "../model/RecordedAssignment.ts"
 import type { LedgerEntry, Usage } from "../model/Usage.ts"
 import { begunFeatures, daysEndAt, termBeginsAt, termBegun } from "../rules/Terms.ts"
-import { type PeriodSource, withPeriods } from "../rules/UsagePeriods.ts"
+import { type PeriodSource, periodsWait, withPeriods } from "../rules/UsagePeriods.ts"
 import { periodSource } from "./AssignedQuota.ts"
 import { limitEntry } from "./Assignments.ts"
 import { type KeptCounts, keptCounts, keptUsage, returned, usageIn } from "./KeptCounts.ts"
@@ -131,7 +131,9 @@ export const featuresAfterMove = (
   const goes = ({ feature_id, from_policy }: Assignment) => from_policy && !comes.has(feature_id)
   const lost = keep ? [] : view.assignments.filter(goes)
   const replaced = new Set([...granted.map(({ after }) => after), ...lost].map(({ feature_id }) => feature_id))
-  const stays = staying(view, begun, keep && !isSame, now).filter(({ after }) => !replaced.has(after.feature_id))
+  const stays = staying(view, begun, keep && !isSame, source, now).filter(
+    ({ after }) => !replaced.has(after.feature_id)
+  )
   return {
     assignments: [...granted, ...stays].map(({ after }) => after),
     removed: lost.map(({ feature_id }) => feature_id),
@@ -157,14 +159,21 @@ const staying = (
   { assignments }: LicenseView,
   begun: ReadonlyArray<ChangedFeature>,
   becomeOwn: boolean,
+  source: PeriodSource,
   now: number
 ): ReadonlyArray<ChangedFeature> => {
   const afterBegin = new Map(begun.map(({ after }) => [after.feature_id, after]))
   return assignments.flatMap((before) => {
-    const after = afterBegin.get(before.feature_id) ?? before
+    const after = afterBegin.get(before.feature_id) ?? waiting(before, source, now)
     if (becomeOwn && before.from_policy) return [{ before, after: { ...after, from_policy: false, updated_at: now } }]
     return after === before ? [] : [{ before, after }]
   })
+}
+
+/** The periods of a feature that stays wait, too, for a term that the move makes wait. */
+const waiting = (before: Assignment, source: PeriodSource, now: number): Assignment => {
+  const after = withPeriods(before, source, now)
+  return periodsWait(after) && !periodsWait(before) ? { ...after, updated_at: now } : before
 }
 
 const changesTo = (features: ReadonlyArray<ChangedFeature>): MovedFeatures["changes"] =>

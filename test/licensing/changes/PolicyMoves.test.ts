@@ -135,6 +135,18 @@ describe("a move that begins a term", () => {
     assert.deepInclude(after.assignments[0], { period_anchor: noon, resets_at: noon + day })
   })
 
+  it("lets the periods of features that stay wait for a term that it makes wait", () => {
+    const placed = { period_anchor: noon - day, period_start: noon - day, resets_at: noon + day }
+    const meter = assignmentOf("meter", { max_consumptions: 5, reset_period: "day", ...placed })
+    const rows = movable(targetOf({ ...waiting, license_type: "trial" }), {
+      license: { times_activated: 0 },
+      assignments: [meter]
+    })
+    const { assignments, license } = allowed(rows, changePolicy, toPro).after
+    assert.strictEqual(license.term_days, 365)
+    assert.deepInclude(assignments[0], { period_anchor: undefined, period_start: noon - day, resets_at: undefined })
+  })
+
   it("ends days that an earlier version left beside the same end", () => {
     const rows = movable(targetOf(), { license: { term_days: 30 } })
     const { after } = allowed(rows, changePolicy, { policy_id: "pol_1", expires_at: noon + 30 * day })
