@@ -57,6 +57,8 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
   const server = createServer({ ...limits, requireHostHeader: false })
   server.maxConnections = limits.connectionsMax
   server.timeout = limits.silenceTimeout
+  // The size of a head limits its headers. Deno would drop the last of more than a thousand, such as a proxy's X-Forwarded-For.
+  server.maxHeadersCount = 0
   // A client may end its half of the connection after its last request, and still reads the responses.
   Object.assign(server, { httpAllowHalfOpen: true })
 

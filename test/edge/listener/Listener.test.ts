@@ -90,6 +90,18 @@ layer(Basis, { excludeTestServices: true })("A connection", (it) => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("on which a head has very many headers has each of them read, also what a proxy writes last", () =>
+    Effect.gen(function* () {
+      const echo = Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+        HttpServerResponse.empty({ status: 200, headers: { "x-client": headers["x-forwarded-for"] ?? "" } })
+      )
+      const port = yield* listening({}, echo)
+      const head = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${"A:b\r\n".repeat(3_000)}`
+      const answer = yield* exchange(port, `${head}X-Forwarded-For: 192.0.2.1\r\n\r\n`)
+      assert.strictEqual(answer.headers["x-client"], "192.0.2.1", answer.text)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("that is kept open is closed after its idle time", () =>
     Effect.gen(function* () {
       const port = yield* listening({ keepAliveTimeout: 200, connectionsCheckingInterval: 50 })
