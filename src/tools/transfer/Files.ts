@@ -94,18 +94,31 @@ export const writeLines = Effect.fnUntraced(function* <A, E, R>(
   const partial = `${path}.partial`
   const encoder = new TextEncoder()
   const written = Effect.gen(function* () {
-    // A new file, so that no link is followed, readable only by its owner.
-    yield* Effect.ignore(files.remove(partial, { force: true }))
-    const file = yield* Effect.mapError(files.open(partial, { flag: "wx", mode: 0o600 }), cannotWrite)
-    const result = yield* write((lines) =>
-      lines.length === 0
-        ? Effect.void
-        : Effect.mapError(file.writeAll(encoder.encode(`${lines.join("\n")}\n`)), cannotWrite)
+    // A new file, so that no link is followed and no other export writes it, readable only by its owner.
+    const file = yield* files.open(partial, { flag: "wx", mode: 0o600 }).pipe(
+      Effect.catchReason("PlatformError", "AlreadyExists", () =>
+        Effect.fail(
+          new TransferRefused({
+            message: `${name}.partial exists: another export is writing it, or was killed. If none runs, remove it.`
+          })
+        )
+      ),
+      Effect.catchTag("PlatformError", (error) => Effect.fail(cannotWrite(error)))
     )
-    yield* Effect.mapError(file.sync, cannotWrite)
-    return result
+    return yield* Effect.onError(
+      Effect.gen(function* () {
+        const result = yield* write((lines) =>
+          lines.length === 0
+            ? Effect.void
+            : Effect.mapError(file.writeAll(encoder.encode(`${lines.join("\n")}\n`)), cannotWrite)
+        )
+        yield* Effect.mapError(file.sync, cannotWrite)
+        return result
+      }),
+      () => Effect.ignore(files.remove(partial, { force: true }))
+    )
   }).pipe(Effect.scoped)
-  const result = yield* Effect.onError(written, () => Effect.ignore(files.remove(partial, { force: true })))
+  const result = yield* written
   yield* Effect.mapError(files.rename(partial, path), cannotWrite)
   return result
 })
