@@ -15,6 +15,7 @@ import { connector } from "./Socket.ts"
 interface ServerFacts {
   readonly version: number
   readonly encoding: string
+  readonly takesWrites: boolean
 }
 
 export interface Hosts {
@@ -125,6 +126,9 @@ const connectionError = (cause: Error) =>
 const withCode = (message: string) => Object.assign(new Error(message), { code: "EUNFIT" })
 const noneFits = ({ name }: Address) => withCode(`No host of ${name} can be used now`)
 
+/** A standby, or a server whose default is read-only. */
+export const takesNoWrites = connectionError(withCode("it takes no writes"))
+
 /** A stream that fails as soon as it is used. */
 const refusedStream = (error: Error): Duplex =>
   new Duplex({ read: () => {}, write: (_, __, done) => done() }).destroy(error)
@@ -159,7 +163,11 @@ const ask = (wanted: WantedServer) =>
     const [version, encoding, isReadOnly, isStandby] = row
     const unfit = unfitness[wanted](isReadOnly === true, isStandby === true)
     if (unfit !== undefined) return yield* connectionError(withCode(unfit))
-    return { version: Number(version), encoding: String(encoding) } satisfies ServerFacts
+    return {
+      version: Number(version),
+      encoding: String(encoding),
+      takesWrites: isReadOnly === false
+    } satisfies ServerFacts
   })
 
 const factsQuery = `SELECT current_setting('server_version_num')::int4 / 10000, current_setting('server_encoding'),

@@ -7,7 +7,7 @@ import { Context, Duration, Effect, Layer, Queue, Redacted, Schedule, Schema } f
 import * as Reactivity from "effect/reactivity/Reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { addressOf } from "../../config/DatabaseAddress.ts"
-import { type ConnectionOptions, type Hosts, isTransient, makeHosts, reasonOf } from "./Hosts.ts"
+import { type ConnectionOptions, type Hosts, isTransient, makeHosts, reasonOf, takesNoWrites } from "./Hosts.ts"
 import { types } from "./Parameters.ts"
 import { commitParameters, makeClients, type PoolUse } from "./Pools.ts"
 import { withRemedy } from "./Remedies.ts"
@@ -206,7 +206,13 @@ const awaitServer = Effect.fnUntraced(function* (
   { replicaSetting, unreachable }: Pick<Options, "replicaSetting" | "unreachable">
 ) {
   const name = replicaSetting === undefined ? host : `${host} (${replicaSetting})`
-  const retried = Effect.retry(hosts.choose, ($) =>
+  // A start writes, and a standby may be promoted.
+  const writable = Effect.filterOrFail(
+    hosts.choose,
+    ({ takesWrites }) => takesWrites || replicaSetting !== undefined,
+    () => takesNoWrites
+  )
+  const retried = Effect.retry(writable, ($) =>
     $(reconnectSchedule).pipe(
       Schedule.upTo({ duration: unreachable === "wait" ? "365 days" : "30 seconds" }),
       Schedule.while(({ input }) => isTransient(input)),

@@ -38,6 +38,7 @@ const remedies: Readonly<Record<string, string>> = {
 /** By words, where the driver gives no code. */
 const remedyByWords: ReadonlyArray<readonly [RegExp, string]> = [
   [/does not support TLS/, `Switch TLS on in the server, or take sslmode out of ${address} if the network is your own`],
+  [/takes no writes/, `Promote it, point ${address} at the primary, or set default_transaction_read_only to off`],
   [/is not PostgreSQL/, `Correct the host and the port in ${address}`]
 ]
 

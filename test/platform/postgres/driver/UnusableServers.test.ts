@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { TLSSocket } from "node:tls"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { Hex } from "effect/encoding"
 import { SqlError } from "effect/sql"
 import { inject } from "vitest"
@@ -35,6 +35,15 @@ const serving = (treat: (socket: Socket, count: number) => void) =>
     }),
     ({ server }) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
   )
+
+/** Passes a connection on to a server. */
+const pipeTo = (socket: Socket, server: { readonly host: string; readonly port: number }) => {
+  const other = dial(server)
+  other.on("error", () => socket.destroy())
+  socket.on("close", () => other.destroy())
+  other.on("close", () => socket.destroy())
+  socket.pipe(other).pipe(socket)
+}
 
 /** Answers the first bytes with a text, and leaves the connection open. */
 const answering = (text: string) => (socket: Socket) => void socket.once("data", () => socket.write(text))
@@ -69,6 +78,32 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
       }).pipe(Effect.scoped)
     )
   }
+
+  it.effect("waits for a server that takes no writes, as a standby before its promotion", () =>
+    Effect.gen(function* () {
+      const address = new URL(inject("database").url)
+      const admin = yield* openSession(Redacted.make(address.href))
+      const name = `licensing_test_${Hex.random(12)}`
+      yield* Effect.acquireRelease(admin.values(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`), () =>
+        Effect.orDie(admin.values(`DROP DATABASE ${name} WITH (FORCE)`))
+      )
+      yield* admin.values(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+      const upstream = { host: address.hostname, port: Number(address.port || "5432") }
+      const again = yield* Deferred.make<void>()
+      const { port, seen } = yield* serving((socket, count) => {
+        if (count === 2) Deferred.doneUnsafe(again, Effect.void)
+        pipeTo(socket, upstream)
+      })
+      address.hostname = "127.0.0.1"
+      address.port = String(port)
+      address.pathname = name
+      const start = yield* Effect.forkScoped(Layer.build(Postgres.layer({ url: Redacted.make(address.href) })))
+      yield* Effect.raceFirst(Deferred.await(again), Fiber.join(start))
+      assert.isAtLeast(seen.connections, 2)
+      yield* admin.values(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
+      yield* Fiber.join(start)
+    }).pipe(Effect.scoped)
+  )
 
   for (const sslmode of ["disable", "require"]) {
     for (const [name, text] of Object.entries({
@@ -184,11 +219,7 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
         if (count === 1) return void socket.resetAndDestroy()
         if (count === 2) return void socket.destroy()
         if (count === 3) return refusing("53100", "could not write init file: No space left on device")(socket)
-        const other = dial(upstream)
-        other.on("error", () => socket.destroy())
-        socket.on("close", () => other.destroy())
-        other.on("close", () => socket.destroy())
-        socket.pipe(other).pipe(socket)
+        pipeTo(socket, upstream)
       })
       address.hostname = "127.0.0.1"
       address.port = String(port)
