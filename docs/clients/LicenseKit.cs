@@ -339,6 +339,7 @@ namespace Licensing
         private string holding;
         private double highest = double.NegativeInfinity, due = double.PositiveInfinity;
         private double plannedAt = double.NegativeInfinity;
+        private double wakeAt = double.PositiveInfinity;
         private Dictionary<string, string> published = new Dictionary<string, string>();
         private string missed;
         private bool isClockAhead, isStoreFailed;
@@ -569,11 +570,13 @@ namespace Licensing
             http?.Dispose();
         }
 
-        /// <summary>Does at once what is due: after the machine slept, or when it is online again.</summary>
-        public Task WakeAsync() => AloneAsync(() =>
+        /// <summary>Does at once what is due, and a retry that waits: after the machine slept, or when it is online again.</summary>
+        public Task WakeAsync() => AskDueAsync(true);
+
+        private Task AskDueAsync(bool isWoken) => AloneAsync(() =>
         {
             var held = Holding;
-            if (held == null || !IsDue()) return Task.FromResult<Outcome>(null);
+            if (held == null || !IsDue(isWoken)) return Task.FromResult<Outcome>(null);
             if (held == "device") return UseAsync("validate", Nothing);
             var token = LeaseToken();
             // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
@@ -585,7 +588,7 @@ namespace Licensing
         {
             while (!ends.IsCancellationRequested)
             {
-                await WakeAsync().ConfigureAwait(false);
+                await AskDueAsync(false).ConfigureAwait(false);
                 try
                 {
                     // Timers stand still while a machine sleeps: the clock is read again at least each minute.
@@ -954,7 +957,9 @@ namespace Licensing
             var next = entitlement == null ? Millis(Seat(), "lease_expires_at") : Millis(entitlement, "next_check_at");
             // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
             var stands = Millis(stored, "due_at");
-            due = isWaiting && (stands <= Now() + Hour || stands <= next + Skew) ? stands : 0;
+            var isPlausible = stands <= Now() + Hour || stands <= next + Skew;
+            // What ended the use has perhaps ended since: the license was renewed, or the network is back.
+            due = isWaiting && isPlausible && Verdict.MayRun ? stands : 0;
         }
 
         private void LoadSlot(string slot, string text)
@@ -1005,10 +1010,10 @@ namespace Licensing
         }
 
         /// <summary>Also if the clock was set back: it was ahead when the request was planned.</summary>
-        private bool IsDue()
+        private bool IsDue(bool isWoken)
         {
             var now = Now();
-            lock (state) return now >= due || now < plannedAt;
+            lock (state) return now >= due || now < plannedAt || (isWoken && now >= wakeAt);
         }
 
         private Identity IdentityOf(string licenseKey)
@@ -1252,6 +1257,9 @@ namespace Licensing
             failures = got.Granted ? 0 : failures + 1;
             plannedAt = Now();
             due = plannedAt + (got.Granted ? WaitOf(got.Content) : RetryWait(got));
+            // The application that calls WakeAsync knows that the machine is online: a retry need not wait as long.
+            var isMissed = !got.Granted && !got.Refused;
+            wakeAt = isMissed ? plannedAt + Math.Max(got.RetryAfter, 10000) : double.PositiveInfinity;
             if (planned.CurrentCount == 0) planned.Release();
         }
 

@@ -294,6 +294,7 @@ public final class LicenseKit implements AutoCloseable {
   private double highest = Double.NEGATIVE_INFINITY;
   private double due = Double.POSITIVE_INFINITY;
   private double plannedAt = Double.NEGATIVE_INFINITY;
+  private double wakeAt = Double.POSITIVE_INFINITY;
   private Map<String, String> published = Map.of();
   private String missed;
   private boolean isClockAhead;
@@ -495,10 +496,14 @@ public final class LicenseKit implements AutoCloseable {
     }
   }
 
-  /** Does at once what is due: after the machine slept, or when it is online again. */
+  /** Does at once what is due, and a retry that waits: after the machine slept, or when it is online again. */
   public void wake() {
+    askDue(true);
+  }
+
+  private void askDue(boolean isWoken) {
     alone(() -> {
-      if (holding() == null || !isDue()) return null;
+      if (holding() == null || !isDue(isWoken)) return null;
       Object token = leaseToken();
       if (holding().equals("device")) return use("validate", Map.of());
       // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
@@ -509,7 +514,7 @@ public final class LicenseKit implements AutoCloseable {
 
   private void keep() {
     while (true) {
-      wake();
+      askDue(false);
       synchronized (state) {
         if (keeper != Thread.currentThread()) return;
         try {
@@ -823,7 +828,9 @@ public final class LicenseKit implements AutoCloseable {
     double next = entitlement == null ? millis(seat(), "lease_expires_at") : millis(entitlement, "next_check_at");
     // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
     double stands = millis(stored, "due_at");
-    due = isWaiting && (stands <= now() + HOUR || stands <= next + SKEW) ? stands : 0;
+    boolean isPlausible = stands <= now() + HOUR || stands <= next + SKEW;
+    // What ended the use has perhaps ended since: the license was renewed, or the network is back.
+    due = isWaiting && isPlausible && verdict().mayRun() ? stands : 0;
   }
 
   private void loadSlot(String slot, Object response) {
@@ -866,10 +873,10 @@ public final class LicenseKit implements AutoCloseable {
   }
 
   /** Also if the clock was set back: it was ahead when the request was planned. */
-  private boolean isDue() {
+  private boolean isDue(boolean isWoken) {
     synchronized (state) {
       double now = now();
-      return now >= due || now < plannedAt;
+      return now >= due || now < plannedAt || isWoken && now >= wakeAt;
     }
   }
 
@@ -1089,6 +1096,9 @@ public final class LicenseKit implements AutoCloseable {
     failures = got.granted() ? 0 : failures + 1;
     plannedAt = now();
     due = plannedAt + (got.granted() ? waitOf(got.content()) : retryWait(got));
+    // The application that calls wake knows that the machine is online: a retry need not wait as long.
+    boolean isMissed = !got.granted() && !got.refused();
+    wakeAt = isMissed ? plannedAt + Math.max(got.retryAfter(), 10_000) : Double.POSITIVE_INFINITY;
     state.notifyAll();
   }
 

@@ -467,23 +467,8 @@ class LicenseKit {
     if (keeper.joinable()) keeper.join();
   }
 
-  // Does at once what is due: after the machine slept, or when it is online again.
-  void wake() {
-    alone([&] {
-      std::string own = holding(), token = lease_token();
-      bool is_refused = false;
-      {
-        Lock lock(state);
-        is_refused = content("refusal") != nullptr;
-        // A clock that was set back was ahead when the request was planned.
-        if (own.empty() || (planned_at <= now() && now() < due)) return Outcome{};
-      }
-      if (own == "device") return use("validate", "");
-      // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
-      if (token.empty() || is_refused) return enter("floating/checkout", "seat", std::nullopt, "");
-      return use("floating/heartbeat", member("lease_token", token));
-    });
-  }
+  // Does at once what is due, and a retry that waits: after the machine slept, or when it is online again.
+  void wake() { ask_due(true); }
 
  private:
   using Lock = std::lock_guard<std::recursive_mutex>;
@@ -544,7 +529,7 @@ class LicenseKit {
   mutable std::recursive_mutex state;  // held while what follows is read or changed
   std::optional<Identity> identity;
   std::string held, missed, told;
-  double highest = -infinity, due = infinity, planned_at = -infinity, keys_fetched_at = -infinity;
+  double highest = -infinity, due = infinity, planned_at = -infinity, wake_at = infinity, keys_fetched_at = -infinity;
   Keys published;
   bool is_clock_ahead = false, is_store_failed = false, is_keeping = false;
   std::optional<Json> used;
@@ -553,11 +538,29 @@ class LicenseKit {
   std::thread keeper;
   std::condition_variable_any planned;
 
+  void ask_due(bool is_woken) {
+    alone([&] {
+      std::string own = holding(), token = lease_token();
+      bool is_refused = false;
+      {
+        Lock lock(state);
+        is_refused = content("refusal") != nullptr;
+        // A clock that was set back was ahead when the request was planned.
+        double due_now = is_woken ? std::min(due, wake_at) : due;
+        if (own.empty() || (planned_at <= now() && now() < due_now)) return Outcome{};
+      }
+      if (own == "device") return use("validate", "");
+      // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
+      if (token.empty() || is_refused) return enter("floating/checkout", "seat", std::nullopt, "");
+      return use("floating/heartbeat", member("lease_token", token));
+    });
+  }
+
   void keep() {
     std::unique_lock<std::recursive_mutex> lock(state);
     while (is_keeping) {
       lock.unlock();
-      wake();
+      ask_due(false);
       lock.lock();
       if (!is_keeping) return;
       // Timers stand still while a machine sleeps: the clock is read again at least each minute.
@@ -887,7 +890,9 @@ class LicenseKit {
     double next = entitlement ? millis(entitlement, "next_check_at") : millis(seat(), "lease_expires_at");
     // A plan that is later than the service's own, and than any retry, was made while the clock was ahead.
     double stands = millis(&stored, "due_at");
-    due = is_waiting && (stands <= now() + hour || stands <= next + skew) ? stands : 0;
+    bool is_plausible = stands <= now() + hour || stands <= next + skew;
+    // What ended the use has perhaps ended since: the license was renewed, or the network is back.
+    due = is_waiting && is_plausible && verdict().may_run() ? stands : 0;
   }
 
   void load_slot(const std::string& slot, const std::string& text) {
@@ -1150,6 +1155,9 @@ class LicenseKit {
     failures = got.granted() ? 0 : failures + 1;
     planned_at = now();
     due = planned_at + (got.granted() ? wait_of(got.content()) : retry_wait(got));
+    // The application that calls wake knows that the machine is online: a retry need not wait as long.
+    bool is_missed = !got.granted() && !got.refused();
+    wake_at = is_missed ? planned_at + std::max(double(got.retry_after), 10'000.0) : infinity;
     planned.notify_all();
   }
 

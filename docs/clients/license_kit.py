@@ -419,13 +419,13 @@ class LicenseKit:
             self._woken.notify_all()
 
     def wake(self) -> None:
-        """Does at once what is due: after the machine slept, or when it is online again."""
-        self._alone(self._keep)
+        """Does at once what is due, and a retry that waits: after the machine slept, or when it is online again."""
+        self._alone(lambda: self._keep(woken=True))
 
     def _run(self) -> None:
         me = threading.current_thread()
         while self._thread is me:
-            self.wake()
+            self._alone(lambda: self._keep(woken=False))
             with self._woken:
                 if self._thread is not me:
                     return
@@ -442,11 +442,12 @@ class LicenseKit:
         self._tell()
         return outcome
 
-    def _keep(self) -> None:
+    def _keep(self, woken: bool) -> None:
         """What is due: a heartbeat, or a validation."""
         now = self._platform.now()
         # A clock that was set back was ahead when the request was planned.
-        if self._holding is None or self._planned_at <= now < self._due_at:
+        due_at = min(self._due_at, self._wake_at) if woken else self._due_at
+        if self._holding is None or self._planned_at <= now < due_at:
             return
         token = self._lease_token()
         if self._holding == "device":
@@ -687,7 +688,10 @@ class LicenseKit:
         due = _millis(stored.get("due_at"))
         following = _millis(entitlement.get("next_check_at", seat.get("lease_expires_at")))
         plausible = due <= self._platform.now() + HOUR or due <= following + CLOCK_SKEW_SECONDS_MAX * 1000
-        self._due_at, self._planned_at = INF if self._holding is None else due if waiting and plausible else 0, -INF
+        # What ended the use has perhaps ended since: the license was renewed, or the network is back.
+        runs = _SEVERITY[self.verdict.decision] <= 1
+        self._due_at = INF if self._holding is None else due if waiting and plausible and runs else 0
+        self._planned_at, self._wake_at = -INF, INF
 
     def _content(self, slot: str) -> dict | None:
         return self._responses[slot][1] if slot in self._responses else None
@@ -899,6 +903,8 @@ class LicenseKit:
         wait = _wait_of(believed.answer.content) if believed.granted else self._retry_wait(believed)
         self._planned_at = self._platform.now()
         self._due_at = self._planned_at + wait
+        # The application that calls wake knows that the machine is online: a retry need not wait as long.
+        self._wake_at = self._planned_at + max(believed.retry_after, 10_000) if believed.answer is None else INF
         with self._woken:
             self._woken.notify_all()
 

@@ -212,6 +212,7 @@ type Kit struct {
 	holding       string
 	highest, due  float64
 	plannedAt     float64
+	wakeAt        float64
 	published     Keys
 	missed        string
 	isClockAhead  bool
@@ -264,6 +265,7 @@ func Open(options Options) (*Kit, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		keysFetchedAt: math.Inf(-1),
+		wakeAt:        math.Inf(1),
 		planned:       make(chan struct{}, 1),
 	}
 	kit.load()
@@ -471,7 +473,7 @@ func (k *Kit) Shutdown() {
 
 func (k *Kit) run(ctx context.Context) {
 	for {
-		k.Wake(ctx)
+		k.keep(ctx, false)
 		k.state.Lock()
 		wait := time.Duration(max(min(k.due-k.now(), 60_000), 1_000)) * time.Millisecond
 		k.state.Unlock()
@@ -488,13 +490,18 @@ func (k *Kit) run(ctx context.Context) {
 	}
 }
 
-// Wake does at once what is due: after the machine slept, or when it is online again.
+// Wake does at once what is due, and a retry that waits: after the machine slept, or when it is online again.
 func (k *Kit) Wake(ctx context.Context) {
+	k.keep(ctx, true)
+}
+
+func (k *Kit) keep(ctx context.Context, isWoken bool) {
 	k.alone(func() Outcome {
 		k.state.Lock()
 		now := k.now()
 		// A clock that was set back was ahead when the request was planned.
-		isDue, holding := k.holding != "" && (now >= k.due || now < k.plannedAt), k.holding
+		isDue := now >= k.due || now < k.plannedAt || isWoken && now >= k.wakeAt
+		isDue, holding := isDue && k.holding != "", k.holding
 		_, isRefused := k.responses["refusal"]
 		k.state.Unlock()
 		switch token := k.leaseToken(); {
@@ -1015,7 +1022,8 @@ func (k *Kit) load() {
 	due := millisOf(text(found["due_at"]))
 	isPlausible := due <= k.now()+hourMillis || due <= next+skewMillis
 	k.due = 0
-	if isPlausible && isWaiting {
+	// What ended the use has perhaps ended since: the license was renewed, or the network is back.
+	if isPlausible && isWaiting && k.verdict().MayRun() {
 		k.due = due
 	}
 }
@@ -1327,6 +1335,11 @@ func (k *Kit) plan(operation string, got believed) {
 	} else {
 		k.failures++
 		k.due = k.plannedAt + k.retryWait(got)
+	}
+	k.wakeAt = math.Inf(1)
+	if !got.granted() && !got.refused() {
+		// The application that calls Wake knows that the machine is online: a retry need not wait as long.
+		k.wakeAt = k.plannedAt + math.Max(got.retryAfter, 10_000)
 	}
 	select {
 	case k.planned <- struct{}{}:

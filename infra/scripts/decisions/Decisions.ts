@@ -2,6 +2,7 @@
 import { customerScenarios } from "./CustomerScenarios.ts"
 import { endScenarios } from "./EndScenarios.ts"
 import { offlineScenarios } from "./OfflineScenarios.ts"
+import { recoveryScenarios } from "./RecoveryScenarios.ts"
 import { type Expected, type Options, replay, type Scenario, type Shared, type Step } from "./Replay.ts"
 import { at, fingerprint, keys, productCode, responses } from "./Responses.ts"
 import { seatScenarios } from "./SeatScenarios.ts"
@@ -9,7 +10,7 @@ import { startScenarios, type Told } from "./StartScenarios.ts"
 import { storeScenarios } from "./StoreScenarios.ts"
 
 const description =
-  "What an application decides, step by step. An implementation has the clock `at`, sends its requests to a network that answers with `given` in order (status 200 unless given; `fails` is no response), keeps one text in a store, and takes zeros for randomness: the nonce of every request is the base64 of 16 bytes of zero, and the byte that spreads retries is the scenario's `random`, 0 unless given. `do` is the operation with its arguments `with`; `open` starts the application anew with what is stored, after `store` has replaced that text, `forget` has removed and `put` has added responses in it, with `options` that hold from then on; `wake` does what is due; `look` does nothing. `expected` is what holds afterwards; members that are absent there are absent. `outcome` is granted, refused (a signed refusal) or missed, with the decision and reason that the operation returns; decision, reason and ends_at are the verdict's; `published_keys` are the kids, sorted; `features` have what remains, or unknown in a new period; `asked` are the paths of the requests without queries, with event_id, until and policy_code; `stored` is the stored text with the names of `responses` in place of their texts."
+  "What an application decides, step by step. An implementation has the clock `at`, sends its requests to a network that answers with `given` in order (status 200 unless given; `fails` is no response), keeps one text in a store, and takes zeros for randomness: the nonce of every request is the base64 of 16 bytes of zero, and the byte that spreads retries is the scenario's `random`, 0 unless given. `do` is the operation with its arguments `with`; `open` starts the application anew with what is stored, after `store` has replaced that text, `forget` has removed and `put` has added responses in it, with `options` that hold from then on; `wake` is the application's, and does what is due; `look` does nothing. `expected` is what holds afterwards; members that are absent there are absent. `outcome` is granted, refused (a signed refusal) or missed, with the decision and reason that the operation returns; decision, reason and ends_at are the verdict's; `published_keys` are the kids, sorted; `features` have what remains, or unknown in a new period; `asked` are the paths of the requests without queries, with event_id, until and policy_code; `stored` is the stored text with the names of `responses` in place of their texts."
 
 const shared = (): Shared => ({
   keys,
@@ -43,7 +44,10 @@ const check = (told: Told, expected: ReadonlyArray<Expected>): void => {
   }
 }
 
-const all = [startScenarios, endScenarios, storeScenarios, seatScenarios, offlineScenarios, customerScenarios].flat()
+const all = [
+  ...[startScenarios, endScenarios, storeScenarios, seatScenarios, offlineScenarios, customerScenarios],
+  recoveryScenarios
+].flat()
 
 /** Path from the project's folder → content. */
 export const decisionFiles = async (): Promise<Readonly<Record<string, string>>> => {

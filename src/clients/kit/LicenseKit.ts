@@ -194,8 +194,13 @@ export class LicenseKit {
     this.#session.schedule.stop()
   }
 
-  /** Does at once what is due: after the machine slept, or when it is online again. */
+  /** Does at once what is due, and a retry that waits: after the machine slept, or when it is online again. */
   wake(): Promise<void> {
     return this.#session.schedule.wake()
+  }
+
+  /** Resolves when what `start` or a timer began is done: a test's clock waits for it. */
+  idle(): Promise<void> {
+    return this.#session.schedule.idle()
   }
 }

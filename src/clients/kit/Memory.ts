@@ -33,6 +33,7 @@ export class Memory {
   highestIssuedAt = Number.NEGATIVE_INFINITY
   dueAt = Number.POSITIVE_INFINITY
   #plannedAt = Number.NEGATIVE_INFINITY
+  #wakeAt = Number.POSITIVE_INFINITY
   publishedKeys: ReadonlyArray<TrustedKey> = []
   missed: Reason | undefined
   isClockAhead = false
@@ -74,15 +75,16 @@ export class Memory {
     return memory
   }
 
-  /** The next request, by this machine's clock. */
-  plan(now: number, wait: number): void {
+  /** The next request, by this machine's clock; and how long the application's `wake` waits for it. */
+  plan(now: number, wait: number, wakeWait: number): void {
     this.#plannedAt = now
     this.dueAt = now + wait
+    this.#wakeAt = now + wakeWait
   }
 
   /** Also if the clock was set back: it was ahead when the request was planned. */
-  isDue(now: number): boolean {
-    return now >= this.dueAt || now < this.#plannedAt
+  isDue(now: number, isWoken: boolean): boolean {
+    return now >= this.dueAt || now < this.#plannedAt || (isWoken && now >= this.#wakeAt)
   }
 
   get known(): Known {

@@ -21,13 +21,14 @@ const keeping: ReadonlySet<Operation> = new Set(["activate", "validate", "checko
 export class Schedule {
   readonly #platform: Platform
   readonly #memory: Memory
-  readonly #keep: () => Promise<void>
+  readonly #keep: (isWoken: boolean) => Promise<void>
   readonly #ticked: () => void
   #isStarted = false
   #cancel: (() => void) | undefined
   #failures = 0
+  #ticking: Promise<void> = Promise.resolve()
 
-  constructor(platform: Platform, memory: Memory, keep: () => Promise<void>, ticked: () => void) {
+  constructor(platform: Platform, memory: Memory, keep: (isWoken: boolean) => Promise<void>, ticked: () => void) {
     this.#platform = platform
     this.#memory = memory
     this.#keep = keep
@@ -37,7 +38,7 @@ export class Schedule {
   start(): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    void this.#tick()
+    this.#ticking = this.#tick()
   }
 
   stop(): void {
@@ -45,8 +46,18 @@ export class Schedule {
     this.#cancel?.()
   }
 
-  async wake(): Promise<void> {
-    await this.#keep()
+  /** The application knows that the machine is awake or online: a retry need not wait as long as without that. */
+  wake(): Promise<void> {
+    return this.#ask(true)
+  }
+
+  /** Resolves when what `start` or a timer began is done. */
+  idle(): Promise<void> {
+    return this.#ticking
+  }
+
+  async #ask(isWoken: boolean): Promise<void> {
+    await this.#keep(isWoken)
     this.#ticked()
     this.#arm()
   }
@@ -60,7 +71,9 @@ export class Schedule {
     if (!isEnd && (!keeping.has(operation) || (isOfSeat && answer.outcome !== "refused"))) return
     const isGranted = answer.outcome === "granted"
     this.#failures = isGranted ? 0 : this.#failures + 1
-    this.#memory.plan(this.#platform.now(), isGranted ? waitOf(answer.content) : this.#retryWait(answer))
+    const wait = isGranted ? waitOf(answer.content) : this.#retryWait(answer)
+    const wakeWait = answer.outcome === "missed" ? Math.max(answer.retryAfterMillis ?? 0, retryMillisMin) : wait
+    this.#memory.plan(this.#platform.now(), wait, wakeWait)
     this.#arm()
   }
 
@@ -86,12 +99,14 @@ export class Schedule {
     if (!this.#isStarted) return
     const wait = this.#memory.dueAt - this.#platform.now()
     const bounded = Math.min(Math.max(wait, tickMillisMin), tickMillisMax)
-    this.#cancel = this.#platform.after(bounded, () => void this.#tick())
+    this.#cancel = this.#platform.after(bounded, () => {
+      this.#ticking = this.#tick()
+    })
   }
 
   async #tick(): Promise<void> {
     try {
-      await this.wake()
+      await this.#ask(false)
     } finally {
       this.#arm()
     }

@@ -6,7 +6,7 @@ import type { Identity, Memory } from "./Memory.ts"
 import { type Outcome, outcomeOf, reasonOf } from "./Outcome.ts"
 import { Schedule } from "./Schedule.ts"
 import type { Platform } from "./sending/Platform.ts"
-import { isNothingHeld, ruleOf } from "./texts/Decisions.ts"
+import { isNothingHeld, isStricter, ruleOf } from "./texts/Decisions.ts"
 import { licenseKeyOf } from "./texts/LicenseKeyText.ts"
 
 export class Session {
@@ -26,10 +26,12 @@ export class Session {
     this.schedule = new Schedule(
       platform,
       memory,
-      () => this.alone(() => this.#keep()),
+      (isWoken) => this.alone(() => this.#keep(isWoken)),
       () => this.#tell()
     )
     this.#told = this.#words()
+    // What ended the use has perhaps ended since: the license was renewed, or the network is back.
+    if (memory.holding !== undefined && isStricter(this.verdict.decision, "warn")) memory.dueAt = 0
   }
 
   get verdict(): Verdict {
@@ -128,9 +130,9 @@ export class Session {
   }
 
   /** What is due: a heartbeat, or a validation. */
-  async #keep(): Promise<void> {
+  async #keep(isWoken: boolean): Promise<void> {
     const { holding, known, leaseToken } = this.memory
-    if (holding === undefined || !this.memory.isDue(this.#platform.now())) return
+    if (holding === undefined || !this.memory.isDue(this.#platform.now(), isWoken)) return
     if (holding === "device") await this.use("validate", {})
     // A heartbeat is granted without a check of the version and the machine, so it lifts no refusal.
     else if (leaseToken === undefined || known.refusal !== undefined) await this.enter("checkout", "seat")

@@ -194,6 +194,8 @@ describe("The service in memory", () => {
       kit.start()
       yield* done(clock.pass({ days: 3 }, kit))
       expectVerdict(kit, "warn NOT_REACHED")
+      // At first after ten seconds, and at last each hour, as without a test.
+      assert.isBelow(service.asked.length, 100)
       yield* done(clock.pass({ days: 2 }, kit))
       expectVerdict(kit, "stop NOT_REACHED")
       service.network = "online"

@@ -7,7 +7,7 @@ interface Timer {
 
 /** What has to be awaited after each timer: a kit. */
 export interface Awaited {
-  wake(): Promise<void>
+  idle(): Promise<void>
 }
 
 export interface Span {
@@ -52,11 +52,11 @@ export class TestClock {
   async pass(span: Span, ...kits: ReadonlyArray<Awaited>): Promise<void> {
     const end = this.#now + millisOf(span)
     // A kit that was just started has no timer yet.
-    for (const kit of kits) await kit.wake()
+    for (const kit of kits) await kit.idle()
     for (let timer = this.#next(end); timer !== undefined; timer = this.#next(end)) {
       this.#now = Math.min(end, Math.max(timer.at, this.#now + this.stepMillis))
       this.#run(timer)
-      for (const kit of kits) await kit.wake()
+      for (const kit of kits) await kit.idle()
     }
     this.#now = Math.max(this.#now, end)
   }
