@@ -206,8 +206,9 @@ type kept struct {
 type Kit struct {
 	options Options
 	client  *http.Client
-	// asking is held during an operation, state while what follows is read or changed.
-	asking, state sync.Mutex
+	// asking is full during an operation, state is held while what follows is read or changed.
+	asking        chan struct{}
+	state         sync.Mutex
 	who           *identity
 	holding       string
 	highest, due  float64
@@ -266,6 +267,7 @@ func Open(options Options) (*Kit, error) {
 		},
 		keysFetchedAt: math.Inf(-1),
 		wakeAt:        math.Inf(1),
+		asking:        make(chan struct{}, 1),
 		planned:       make(chan struct{}, 1),
 	}
 	kit.load()
@@ -338,13 +340,13 @@ func (k *Kit) Feature(code string) (Feature, bool) {
 
 // Activate activates this machine with the license key, or with "" again with the stored one.
 func (k *Kit) Activate(ctx context.Context, licenseKey string) Outcome {
-	return k.alone(func() Outcome { return k.enter(ctx, "activate", "device", licenseKey, nil) })
+	return k.alone(ctx, func() Outcome { return k.enter(ctx, "activate", "device", licenseKey, nil) })
 }
 
 // StartTrial starts this machine's one trial of the product under this policy, without a license key. It is refused with
 // TRIAL_ALREADY_USED or TRIAL_NOT_ALLOWED.
 func (k *Kit) StartTrial(ctx context.Context, policyCode string) Outcome {
-	return k.alone(func() Outcome {
+	return k.alone(ctx, func() Outcome {
 		got := k.send(ctx, question{
 			path: "trial", kind: "entitlement", binding: &k.options.Binding,
 			fields: map[string]any{"policy_code": policyCode, "binding": k.machine()},
@@ -363,17 +365,17 @@ func (k *Kit) Checkout(ctx context.Context, licenseKey string, until time.Time) 
 	if !until.IsZero() {
 		more["until"] = isoOf(float64(until.UnixMilli()))
 	}
-	return k.alone(func() Outcome { return k.enter(ctx, "floating/checkout", "seat", licenseKey, more) })
+	return k.alone(ctx, func() Outcome { return k.enter(ctx, "floating/checkout", "seat", licenseKey, more) })
 }
 
 // Validate asks whether the application may go on. It is the heartbeat of an activation.
 func (k *Kit) Validate(ctx context.Context) Outcome {
-	return k.alone(func() Outcome { return k.use(ctx, "validate", nil) })
+	return k.alone(ctx, func() Outcome { return k.use(ctx, "validate", nil) })
 }
 
 // Check asks the same, and writes nothing at the service.
 func (k *Kit) Check(ctx context.Context) Outcome {
-	return k.alone(func() Outcome { return k.use(ctx, "check", nil) })
+	return k.alone(ctx, func() Outcome { return k.use(ctx, "check", nil) })
 }
 
 // Consume counts use: one if amount is 0. Unless it is granted nothing is known to be counted: repeat it with the
@@ -396,14 +398,14 @@ func (k *Kit) Reverse(ctx context.Context, featureCode, eventID string) Outcome 
 }
 
 func (k *Kit) counted(ctx context.Context, eventID string, more map[string]any) Outcome {
-	outcome := k.alone(func() Outcome { return k.use(ctx, "consume", more) })
+	outcome := k.alone(ctx, func() Outcome { return k.use(ctx, "consume", more) })
 	outcome.EventID = eventID
 	return outcome
 }
 
 // IssueOffline gets an offline envelope for this machine, and uses it from now on.
 func (k *Kit) IssueOffline(ctx context.Context) Outcome {
-	return k.alone(func() Outcome { return k.use(ctx, "offline", nil) })
+	return k.alone(ctx, func() Outcome { return k.use(ctx, "offline", nil) })
 }
 
 // OfflineRequest is the request of a machine without a network, as a text for a file or a QR code.
@@ -415,7 +417,7 @@ func (k *Kit) OfflineRequest() string {
 
 // OpenOffline uses an offline envelope that was brought to this machine: alone, or in the whole response.
 func (k *Kit) OpenOffline(envelope, licenseKey string) Outcome {
-	return k.alone(func() Outcome { return k.open(envelope, licenseKey) })
+	return k.alone(context.Background(), func() Outcome { return k.open(envelope, licenseKey) })
 }
 
 // ListDevices lists the license's devices in the outcome's Data, the newest first: with "" with the stored license key,
@@ -440,12 +442,12 @@ func (k *Kit) DeactivateDevice(ctx context.Context, deviceID, licenseKey string)
 
 // Deactivate gives the activation back.
 func (k *Kit) Deactivate(ctx context.Context) Outcome {
-	return k.alone(func() Outcome { return k.giveBack(ctx, "deactivate", nil) })
+	return k.alone(ctx, func() Outcome { return k.giveBack(ctx, "deactivate", nil) })
 }
 
 // Checkin gives the seat back.
 func (k *Kit) Checkin(ctx context.Context) Outcome {
-	return k.alone(func() Outcome {
+	return k.alone(ctx, func() Outcome {
 		return k.giveBack(ctx, "floating/checkin", map[string]any{"lease_token": k.leaseToken()})
 	})
 }
@@ -496,7 +498,7 @@ func (k *Kit) Wake(ctx context.Context) {
 }
 
 func (k *Kit) keep(ctx context.Context, isWoken bool) {
-	k.alone(func() Outcome {
+	k.alone(ctx, func() Outcome {
 		k.state.Lock()
 		now := k.now()
 		// A clock that was set back was ahead when the request was planned.
@@ -520,11 +522,15 @@ func (k *Kit) keep(ctx context.Context, isWoken bool) {
 
 // ---- Asking, one request after another ----
 
-func (k *Kit) alone(ask func() Outcome) Outcome {
+func (k *Kit) alone(ctx context.Context, ask func() Outcome) Outcome {
 	outcome := func() Outcome {
-		k.asking.Lock()
-		defer k.asking.Unlock()
-		return ask()
+		select {
+		case k.asking <- struct{}{}:
+			defer func() { <-k.asking }()
+			return ask()
+		case <-ctx.Done():
+			return k.outcomeOf(believed{reason: "NOT_REACHED", problem: problemOf(ctx.Err())})
+		}
 	}()
 	// Outside of the locks: the application may use the kit in its callback.
 	k.state.Lock()
@@ -599,7 +605,7 @@ func (k *Kit) enterWith(operation, holding, licenseKey string, got believed) Out
 
 // askAside sends a request about the license's other devices. Its refusal is not about this one, so it only warns.
 func (k *Kit) askAside(ctx context.Context, licenseKey string, asked question) Outcome {
-	return k.alone(func() Outcome {
+	return k.alone(ctx, func() Outcome {
 		who := k.identityOf(licenseKey)
 		if who == nil {
 			return k.outcomeOf(believed{reason: "NOT_ACTIVATED"})

@@ -381,8 +381,35 @@ func live(arguments []string) {
 	feature, _ = last.Feature("export")
 	fmt.Printf("threads: %s, %d\n", last.Verdict(), *feature.Remaining)
 	say("checkin", last.Checkin(ctx))
+	checkWaiting(licensing.Options{
+		BaseURL: url, ProductCode: product, Keys: licensing.Keys{kid: publicKey}, Store: memory{&machine{}},
+		Binding: licensing.Hardware(fingerprint),
+	})
 	tried := opened(url, memory{&machine{}}, 0)
 	say("trial", tried.StartTrial(ctx, "trial"))
 	say("trial again", opened(url, memory{&machine{}}, 0).StartTrial(ctx, "trial"))
 	fmt.Printf("devices: %d\n", len(tried.ListDevices(ctx, "", "", 0).Data["devices"].([]any)))
+}
+
+type held struct{ asked, answered chan struct{} }
+
+func (h held) RoundTrip(*http.Request) (*http.Response, error) {
+	close(h.asked)
+	<-h.answered
+	return nil, io.ErrUnexpectedEOF
+}
+
+// checkWaiting panics if an operation whose context has ended waits for another goroutine's request.
+func checkWaiting(options licensing.Options) {
+	request := held{make(chan struct{}), make(chan struct{})}
+	options.Transport = request
+	kit := must(licensing.Open(options))
+	go kit.Activate(context.Background(), "a license key")
+	<-request.asked
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if outcome := kit.Activate(ended, "a license key"); outcome.Granted || outcome.Problem != "network" {
+		panic(outcome.Problem)
+	}
+	close(request.answered)
 }
