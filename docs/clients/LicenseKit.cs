@@ -1270,10 +1270,9 @@ namespace Licensing
             var backoff = Math.Min(10000 * Math.Pow(2, Math.Min(failures - 1, 20)), most);
             var spread = 0.2 * options.RandomBytes(1)[0] / 255;
             var asked = got.RetryAfter;
+            if (got.Refused && Member(got.Content, "retry_after_seconds") is long seconds) asked = seconds * 1000.0;
             // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
-            if (got.Refused && Member(got.Content, "retry_after_seconds") is long seconds)
-                asked = Math.Min(seconds * 1000.0, most);
-            return Math.Max(asked, backoff * (1 - spread));
+            return Math.Max(Math.Min(asked, most), backoff * (1 - spread));
         }
 
         /// <summary>By the service's own instants, because this machine's clock may differ.</summary>

@@ -1109,10 +1109,10 @@ public final class LicenseKit implements AutoCloseable {
     double spread = 0.2 * (options.random.apply(1)[0] & 0xff) / 255;
     double asked = got.retryAfter();
     if (got.refused() && got.content().get("retry_after_seconds") instanceof Number seconds) {
-      // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
-      asked = Math.min(seconds.doubleValue() * 1000, most);
+      asked = seconds.doubleValue() * 1000;
     }
-    return Math.max(asked, backoff * (1 - spread));
+    // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+    return Math.max(Math.min(asked, most), backoff * (1 - spread));
   }
 
   /** By the service's own instants, because this machine's clock may differ. */

@@ -1169,10 +1169,10 @@ class LicenseKit {
     double asked = got.retry_after;
     if (got.refused()) {
       const Json* seconds = got.content().find("retry_after_seconds");
-      // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
-      asked = seconds && seconds->type == Json::number ? std::min(seconds->value * 1000, most) : 0;
+      asked = seconds && seconds->type == Json::number ? seconds->value * 1000 : 0;
     }
-    return std::max(asked, backoff * (1 - spread));
+    // Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+    return std::max(std::min(asked, most), backoff * (1 - spread));
   }
 
   // By the service's own instants, because this machine's clock may differ.

@@ -917,8 +917,8 @@ class LicenseKit:
         spread = 0.2 * self._platform.random(1)[0] / 255
         seconds = (believed.refusal or {}).get("retry_after_seconds")
         # A refusal perhaps asks for days: a vendor may lift it before, and a seat needs its heartbeats.
-        asked = min(seconds * 1000, most) if isinstance(seconds, (int, float)) else believed.retry_after
-        return max(asked, backoff * (1 - spread))
+        asked = seconds * 1000 if isinstance(seconds, (int, float)) else believed.retry_after
+        return max(min(asked, most), backoff * (1 - spread))
 
     # ---- Telling ----
 

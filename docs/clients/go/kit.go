@@ -1365,11 +1365,11 @@ func (k *Kit) retryWait(got believed) float64 {
 	spread := 0.2 * float64(k.random(1)[0]) / 255
 	asked := got.retryAfter
 	if got.refused() {
-		// Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
 		seconds, _ := got.answer.Content["retry_after_seconds"].(float64)
-		asked = math.Min(seconds*1000, most)
+		asked = seconds * 1000
 	}
-	return math.Max(asked, backoff*(1-spread))
+	// Perhaps days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+	return math.Max(math.Min(asked, most), backoff*(1-spread))
 }
 
 // waitOf goes by the service's own instants, because this machine's clock may differ.

@@ -1,5 +1,6 @@
 /** Scenarios of what ended while the application waited for its next request. */
 import * as R from "./Responses.ts"
+import { taken } from "./SeatScenarios.ts"
 import { activated, offline, type Said, type Told } from "./StartScenarios.ts"
 
 /** Requests whose last one is repeated only after minutes. */
@@ -55,6 +56,22 @@ export const recoveryScenarios: ReadonlyArray<Told> = [
       {
         ...{ at: 96, do: "wake", says: "run LICENSED" },
         given: [{ response: R.entitlement("entitlement after the tolerance", 96) }]
+      }
+    ]
+  },
+  {
+    name: "a seat during maintenance",
+    why: "Proxies ask for an hour with their page. A seat would end before: its heartbeat is repeated after a third of the term at most.",
+    steps: [
+      ...taken,
+      {
+        ...{ at: R.at(0, 600_000), do: "wake", says: "run LICENSED" },
+        given: [{ response: "page of a hotel", status: 503, retry_after: 3_600 }]
+      },
+      { at: R.at(0, 1_199_999), do: "wake", says: "run LICENSED" },
+      {
+        ...{ at: R.at(0, 1_200_000), do: "wake", says: "run LICENSED" },
+        given: [{ response: R.seat("heartbeat after maintenance", "floating_lease", 1 / 3) }]
       }
     ]
   }

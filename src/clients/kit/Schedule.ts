@@ -87,10 +87,10 @@ export class Schedule {
       answer.outcome === "missed"
         ? (answer.retryAfterMillis ?? 0)
         : answer.outcome === "refused"
-          ? // Perhaps for days: a vendor may lift the refusal before, and a seat needs its heartbeats.
-            Math.min(Number(answer.refusal.retry_after_seconds ?? 0) * 1000, most)
+          ? Number(answer.refusal.retry_after_seconds ?? 0) * 1000
           : 0
-    return Math.max(asked, backoff * (1 - (spread * random) / 255))
+    // Perhaps for days: a vendor may lift the refusal before, and a seat needs its heartbeats.
+    return Math.max(Math.min(asked, most), backoff * (1 - (spread * random) / 255))
   }
 
   #arm(): void {
