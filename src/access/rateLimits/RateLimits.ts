@@ -7,6 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { type Refusal, refuse } from "../../contract/api/Failure.ts"
 import { RequestContext } from "../../contract/api/RequestContext.ts"
 import { Settings } from "../../platform/config/Config.ts"
+import { networkOf } from "./CountedNetwork.ts"
 import { makeSlidingWindow } from "./SlidingWindow.ts"
 
 interface RuntimeRequest {
@@ -130,18 +131,3 @@ const countWith = (
     const refusal = count(fiber.getRef(RequestContext), now)
     return refusal === undefined ? Effect.void : Effect.fail(refusal)
   })
-
-/**
- * The part of an address that is counted: the whole of an IPv4 address, or the first 64 bits of an IPv6 address, because a host can
- * choose the other 64. All requests without an address are counted together.
- */
-const networkOf = (address = ""): string => (address.includes(":") ? prefixOf(address) : address)
-
-const prefixOf = (address: string): string => {
-  const [head = "", tail] = address.split("::")
-  const groups = head.split(":")
-  if (groups.length >= 4) return groups.slice(0, 4).join(":")
-  if (tail === undefined) return address
-  const after = tail.split(":")
-  return [...groups, ...Array<string>(8 - groups.length - after.length).fill("0"), ...after].slice(0, 4).join(":")
-}

@@ -1,10 +1,11 @@
 /**
- * The open connections and their clients. A client is an address; behind a trusted proxy each request names its
- * client, so a proxy's connections are not limited.
+ * The open connections and their clients. A client is an address, of IPv6 all addresses with the same first half; behind a trusted
+ * proxy each request names its client, so a proxy's connections are not limited.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
+import { networkOf } from "../../access/rateLimits/CountedNetwork.ts"
 import { interceptRequests } from "./NodeParts.ts"
 
 /** Requests in progress that share limits. */
@@ -21,7 +22,8 @@ export interface Pool {
 export type Queue = (client: Client, response: ServerResponse, begin: () => void) => void
 
 export interface Client {
-  readonly address: string
+  /** Its address, or the first half of an IPv6 address. */
+  readonly network: string
   connections: number
   readonly inProgress: [number, number, number, number, number, number]
 }
@@ -58,21 +60,22 @@ export const isClosing = (socket: Duplex): boolean => (socket as Duplex & Taken)
 export type Clients = ReturnType<typeof makeClients>
 
 export const makeClients = () => {
-  const byAddress = new Map<string, Client>()
+  const byNetwork = new Map<string, Client>()
   return {
     of: (address: string): Client => {
-      const existing = byAddress.get(address)
+      const network = networkOf(address)
+      const existing = byNetwork.get(network)
       if (existing !== undefined) return existing
-      const client: Client = { address, connections: 0, inProgress: [0, 0, 0, 0, 0, 0] }
-      byAddress.set(address, client)
+      const client: Client = { network, connections: 0, inProgress: [0, 0, 0, 0, 0, 0] }
+      byNetwork.set(network, client)
       return client
     },
     get: (address: string | undefined): Client | undefined =>
-      address === undefined ? undefined : byAddress.get(address),
-    count: (): number => byAddress.size,
+      address === undefined ? undefined : byNetwork.get(networkOf(address)),
+    count: (): number => byNetwork.size,
     release: (client: Client): void => {
-      const { address, connections, inProgress } = client
-      if (connections === 0 && inProgress.every((count) => count === 0)) byAddress.delete(address)
+      const { connections, inProgress, network } = client
+      if (connections === 0 && inProgress.every((count) => count === 0)) byNetwork.delete(network)
     }
   }
 }

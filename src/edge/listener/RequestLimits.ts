@@ -214,7 +214,7 @@ const makeTurnAway = Effect.fnUntraced(function* (responses: Responses) {
     const startedNanos = clock.monotonicTimeNanosUnsafe()
     const head: RequestHead = { method, url, headers: request.headers as RequestHead["headers"], source: request }
     const requestId = runSync(responses.requestId(head.headers))
-    const context = { requestId, clientAddress: client.address, refused: tooMany.code }
+    const context = { requestId, clientAddress: client.network, refused: tooMany.code }
     const now = clock.currentTimeMillisUnsafe()
     const text = JSON.stringify(errorEnvelope(tooMany, requestId, now))
     const summary = {
@@ -230,6 +230,6 @@ const makeTurnAway = Effect.fnUntraced(function* (responses: Responses) {
     response.end(method === "HEAD" ? undefined : text)
     if (startedNanos - warnedNanos < warningNanos) return
     warnedNanos = startedNanos
-    runFork(Effect.logWarning("Requests are refused: too many are in progress.", { address: client.address }))
+    runFork(Effect.logWarning("Requests are refused: too many are in progress.", { address: client.network }))
   }
 })

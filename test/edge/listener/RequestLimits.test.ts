@@ -1,6 +1,7 @@
 /** The limits of requests in progress and of connections of one client. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { IpNetwork } from "effect/net"
 import { assertAnswered, assertRefused, hold } from "../../support/http/Http.ts"
 import { TestServer } from "../../support/http/TestServer.ts"
 import { poll } from "../../support/rules/Poll.ts"
@@ -30,6 +31,28 @@ layer(TestServer.layerWith({ requestsPerAddress: 2 }), { timeout: 60_000 })("A c
     })
   )
 })
+
+const trustedProxies = [IpNetwork.fromStringUnsafe("127.0.0.0/8")]
+
+layer(TestServer.layerWith({ requestsPerAddress: 1, trustedProxies }).pipe(Layer.fresh), { timeout: 60_000 })(
+  "A client with IPv6",
+  (it) => {
+    it.effect("is all addresses with the same first half, of which its host can choose any", () =>
+      Effect.gen(function* () {
+        const { adminToken, port, send } = yield* TestServer
+        yield* hold(
+          port,
+          `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 2001:db8:0:1::1\r\n` +
+            `Authorization: Bearer ${adminToken}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`
+        )
+        const from = (address: string) => send({ path: "/api/v1/products", headers: { "x-forwarded-for": address } })
+        const neighbour = yield* poll(from("2001:db8:0:1:ffff::2"), ({ status }) => status === 503)
+        assertRefused(neighbour, 503, "NOT_READY")
+        for (const other of ["2001:db8::1", "2001:db8:0:2::1", "203.0.113.1"]) assertAnswered(yield* from(other), 200)
+      })
+    )
+  }
+)
 
 layer(TestServer.layerWith({ connectionsPerAddress: 2 }).pipe(Layer.fresh), { timeout: 60_000 })("A client", (it) => {
   it.effect("with too many connections has further ones closed", () =>
