@@ -207,7 +207,7 @@ const native = `[Date, setTimeout, fetch, URL.createObjectURL].every((made) => S
 /** Leaves nothing of a test in a page: neither the running console nor what is stored. */
 const leave = async (page: Page, home: string) => {
   for (const event of ["pageerror", "console", "request"]) page.removeAllListeners(event)
-  await page.unrouteAll({ behavior: "ignoreErrors" })
+  for (const routed of [page, page.context()]) await routed.unrouteAll({ behavior: "ignoreErrors" })
   await page.goto(home.replace(/\/console$/, "/health"))
   await page.evaluate("sessionStorage.clear(), localStorage.clear()")
   assert.isTrue(
