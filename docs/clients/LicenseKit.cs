@@ -1281,7 +1281,13 @@ namespace Licensing
             var issued = Millis(content, "issued_at");
             var leaseEnd = Millis(content, "lease_expires_at");
             var wait = (leaseEnd - issued) / 3;
-            if (double.IsNaN(leaseEnd)) wait = Millis(content, "next_check_at") - issued;
+            var left = Millis(content, "expires_at") - issued;
+            if (double.IsNaN(leaseEnd))
+            {
+                wait = Millis(content, "next_check_at") - issued;
+                // Perhaps a renewal has moved the expiry, and no grace period begins.
+                if (left > 0 && left < wait) wait = left;
+            }
             // Shortly before its end a heartbeat makes a borrowed seat an ordinary one without a gap.
             else if (leaseEnd <= Millis(content, "borrowed_until")) wait = leaseEnd - issued - 30000;
             return Math.Max(double.IsNaN(wait) ? Hour : wait, 5000);

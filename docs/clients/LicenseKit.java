@@ -1120,7 +1120,12 @@ public final class LicenseKit implements AutoCloseable {
     double issued = millis(content, "issued_at");
     double leaseEnd = millis(content, "lease_expires_at");
     double wait = (leaseEnd - issued) / 3;
-    if (Double.isNaN(leaseEnd)) wait = millis(content, "next_check_at") - issued;
+    double left = millis(content, "expires_at") - issued;
+    if (Double.isNaN(leaseEnd)) {
+      wait = millis(content, "next_check_at") - issued;
+      // Perhaps a renewal has moved the expiry, and no grace period begins.
+      if (left > 0 && left < wait) wait = left;
+    }
     // Shortly before its end a heartbeat makes a borrowed seat an ordinary one without a gap.
     else if (leaseEnd <= millis(content, "borrowed_until")) wait = leaseEnd - issued - 30_000;
     return Math.max(Double.isNaN(wait) ? HOUR : wait, 5_000);

@@ -1179,7 +1179,12 @@ class LicenseKit {
   static double wait_of(const Json& found) {
     double issued = millis(&found, "issued_at"), lease_end = millis(&found, "lease_expires_at");
     double wait = (lease_end - issued) / 3;
-    if (std::isnan(lease_end)) wait = millis(&found, "next_check_at") - issued;
+    double left = millis(&found, "expires_at") - issued;
+    if (std::isnan(lease_end)) {
+      wait = millis(&found, "next_check_at") - issued;
+      // Perhaps a renewal has moved the expiry, and no grace period begins.
+      if (left > 0 && left < wait) wait = left;
+    }
     // Shortly before its end a heartbeat makes a borrowed seat an ordinary one without a gap.
     else if (lease_end <= millis(&found, "borrowed_until")) wait = lease_end - issued - 30'000;
     return std::max(std::isnan(wait) ? hour : wait, 5'000.0);

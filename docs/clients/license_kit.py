@@ -953,7 +953,9 @@ def _wait_of(content: dict) -> float:
     """By the service's own instants, because this machine's clock may differ."""
     issued, lease_end = _millis(content.get("issued_at")), _millis(content.get("lease_expires_at"))
     if math.isnan(lease_end):
-        wait = _millis(content.get("next_check_at")) - issued
+        # Perhaps a renewal has moved the expiry, and no grace period begins.
+        check_at, expiry = _millis(content.get("next_check_at")), _millis(content.get("expires_at"))
+        wait = (expiry if issued < expiry < check_at else check_at) - issued
     elif lease_end <= _millis(content.get("borrowed_until")):
         # Shortly before its end a heartbeat makes a borrowed seat an ordinary one without a gap.
         wait = lease_end - issued - 30_000

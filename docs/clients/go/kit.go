@@ -1378,6 +1378,10 @@ func waitOf(content map[string]any) float64 {
 	wait := (leaseEnd - issued) / 3
 	if math.IsNaN(leaseEnd) {
 		wait = millis(content, "next_check_at") - issued
+		// Perhaps a renewal has moved the expiry, and no grace period begins.
+		if left := millis(content, "expires_at") - issued; left > 0 && left < wait {
+			wait = left
+		}
 	} else if leaseEnd <= millis(content, "borrowed_until") {
 		// Shortly before its end a heartbeat makes a borrowed seat an ordinary one without a gap.
 		wait = leaseEnd - issued - 30_000

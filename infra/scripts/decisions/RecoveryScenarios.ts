@@ -1,7 +1,7 @@
 /** Scenarios of what ended while the application waited for its next request. */
 import * as R from "./Responses.ts"
 import { taken } from "./SeatScenarios.ts"
-import { activated, offline, type Said, type Told } from "./StartScenarios.ts"
+import { activated, offline, open, type Said, type Told } from "./StartScenarios.ts"
 
 /** Requests whose last one is repeated only after minutes. */
 const failing = (
@@ -72,6 +72,28 @@ export const recoveryScenarios: ReadonlyArray<Told> = [
       {
         ...{ at: R.at(0, 1_200_000), do: "wake", says: "run LICENSED" },
         given: [{ response: R.seat("heartbeat after maintenance", "floating_lease", 1 / 3) }]
+      }
+    ]
+  },
+  {
+    name: "a license that is renewed in time",
+    why: "The application asks at expires_at, also if next_check_at is later: it does not tell of a grace period that the renewal has prevented.",
+    steps: [
+      open,
+      {
+        ...{ at: 0, do: "activate", with: { license_key: R.licenseKey }, says: "run LICENSED", got: "granted run" },
+        given: [
+          {
+            response: R.entitlement("entitlement before a renewal", 0, {
+              ...{ expires_at: R.at(12), access_ends_at: R.at(7 * 24) }
+            })
+          }
+        ]
+      },
+      { at: R.at(12, -1), do: "wake", says: "run LICENSED" },
+      {
+        ...{ at: 12, do: "wake", says: "run LICENSED" },
+        given: [{ response: R.entitlement("entitlement after a renewal in time", 12) }]
       }
     ]
   }

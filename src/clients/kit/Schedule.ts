@@ -118,8 +118,10 @@ const waitOf = (content: JsonObject): number => {
   const issued = instantOf(content["issued_at"])
   const leaseEnd = instantOf(content["lease_expires_at"])
   const isBorrowed = leaseEnd <= instantOf(content["borrowed_until"])
+  const [checkAt, expiry] = [instantOf(content["next_check_at"]), instantOf(content["expires_at"])]
   const wait = Number.isNaN(leaseEnd)
-    ? instantOf(content["next_check_at"]) - issued
+    ? // Perhaps a renewal has moved the expiry, and no grace period begins.
+      (expiry > issued && expiry < checkAt ? expiry : checkAt) - issued
     : isBorrowed
       ? leaseEnd - issued - beforeEndMillis
       : (leaseEnd - issued) / 3
