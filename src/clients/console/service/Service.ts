@@ -14,7 +14,7 @@ import {
 import { service } from "./Address.ts"
 import { hasOpenKey, withOpenKey } from "./OpenKeys.ts"
 import { farewell, renewed } from "./Provider.ts"
-import { currentSession, type Holder, renew, type Session, signOut } from "./Session.ts"
+import { currentSession, type Holder, renew, renewBy, type Session, signOut } from "./Session.ts"
 
 type Token = Effect.Effect<Redacted.Redacted<string>>
 
@@ -115,6 +115,11 @@ const isResting = (holder: Holder) =>
     Clock.currentTimeMillis,
     (millis) => millis < Math.min(restsUntil.get(holder) ?? 0, holder.tokens.expiresAt ?? 0)
   )
+
+renewBy((holder, done) => {
+  const { access } = holder.tokens
+  void Effect.runFork(Effect.map(currentToken(holder), (token) => token !== access && done()))
+})
 
 export type Failed<Id extends OperationId> = Refusals<Id> | ClientError
 

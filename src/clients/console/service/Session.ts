@@ -101,10 +101,12 @@ const begin = (next: Session): void => {
 export const signIn = (tokens: Tokens, isKept: boolean): void => {
   if (isKept) {
     keep(tokens)
-    tellTabs({ kind: "here", ...forTabs(tokens) })
+    share({ tokens })
   }
   begin(new Session({ tokens }))
 }
+
+const share = ({ tokens }: Holder): void => tellTabs({ kind: "here", ...forTabs(tokens) })
 
 /** Replaces a session's tokens by renewed ones. */
 export const renew = (holder: Holder, tokens: Tokens): void => {
@@ -133,6 +135,15 @@ export const signOut = (reason?: string): void => {
   forget(reason)
 }
 
+type Renewing = (holder: Holder, renewed: () => void) => void
+
+let renewing: Renewing | undefined
+
+/** What is done when the sign-in has expired in another tab, and this one has what renews it. */
+export const renewBy = (renew: Renewing): void => {
+  renewing = renew
+}
+
 onTabs((message) => {
   const { holder } = current
   if (message.kind === "here") {
@@ -143,9 +154,12 @@ onTabs((message) => {
     return begin(new Session({ tokens }))
   }
   if (holder === undefined || !isKept()) return
-  if (message.kind === "ask") return tellTabs({ kind: "here", ...forTabs(holder.tokens) })
+  if (message.kind === "ask") return share(holder)
   const mine = Redacted.value(holder.tokens.access)
-  if (message.kind === "end" && message.access === mine) return forget(message.reason)
+  if (message.kind === "end" && message.access === mine) {
+    if (message.reason === undefined || holder.tokens.refresh === undefined) return forget(message.reason)
+    return renewing?.(holder, () => current.holder === holder && share(holder))
+  }
   if (message.kind !== "renewed" || message.before !== mine) return
   holder.tokens = { ...holder.tokens, access: Redacted.make(message.access) }
   keep(holder.tokens)
