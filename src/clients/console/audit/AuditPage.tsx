@@ -10,7 +10,7 @@ import { countOf, nameOfEvent, utcDayOf } from "../parts/Format.ts"
 import { licenseName } from "../parts/LicenseName.ts"
 import { By, FeatureName, useFeatureNames, useNamed } from "../parts/Names.tsx"
 import { OneRecord } from "../parts/OneRecord.tsx"
-import { type Column, Facts, Heading, Section, Status, Table, Time } from "../parts/Show.tsx"
+import { type Column, Facts, Heading, Section, Status, Table, Time, Waiting } from "../parts/Show.tsx"
 import { useAskPart } from "../service/Hooks.ts"
 import { Filter, PageLink } from "../tables/List.tsx"
 import { AuditPeriod, type AuditSearch } from "./AuditSearch.ts"
@@ -28,14 +28,15 @@ export const AuditPage = () => {
 const Audit = ({ id }: { readonly id: string }) => {
   const { before, period = periodUnlessGiven }: AuditSearch = route.useSearch()
   const navigate = useNavigate()
+  const from = beginOf(period)
   const audit = useAskPart("getLicenseAudit", {
-    query: { license_id: id, from: beginOf(period), limit: 50, ...(before === undefined ? {} : { cursor: before }) }
+    query: { license_id: id, from, limit: 50, ...(before === undefined ? {} : { cursor: before }) }
   })
   return (
     <OneRecord of={audit} noun="license">
-      {(audit) => (
+      {(shown) => (
         <>
-          <AuditHeading license={audit.license} />
+          <AuditHeading license={shown.license} />
           <search className="row filters" aria-label="Filters">
             <Filter
               label="Period"
@@ -52,15 +53,27 @@ const Audit = ({ id }: { readonly id: string }) => {
               }
             />
           </search>
-          <About audit={audit} />
-          <Events audit={audit} before={before} />
-          <Usage of={audit.usage} product={audit.license.product_id} />
-          <Validations of={audit.validations} />
+          {/* Only the filter stays while another period is awaited. */}
+          {audit.waiting && shown.period.from !== from ? <Waiting /> : <Shown audit={shown} before={before} />}
         </>
       )}
     </OneRecord>
   )
 }
+
+interface AuditProps {
+  readonly audit: LicenseAudit
+  readonly before: number | undefined
+}
+
+const Shown = ({ audit, before }: AuditProps) => (
+  <>
+    <About audit={audit} />
+    <Events audit={audit} before={before} />
+    <Usage of={audit.usage} product={audit.license.product_id} />
+    <Validations of={audit.validations} />
+  </>
+)
 
 const AuditHeading = ({ license }: { readonly license: License }) => (
   <Heading title={`Audit of ${licenseName(useNamed(license))}`}>
@@ -101,8 +114,7 @@ const eventColumns = (license: string, nameOf: NameOf): ReadonlyArray<Column<Eve
   }
 ]
 
-const Events = (props: { readonly audit: LicenseAudit; readonly before: number | undefined }) => {
-  const { audit, before } = props
+const Events = ({ audit, before }: AuditProps) => {
   const { nameOf } = useFeatureNames(audit.license.product_id)
   return (
     <Section id="events" title="Changes">

@@ -1,4 +1,4 @@
-/** The service responds to a dialog that was closed, or to a screen that was left. */
+/** The service responds late: to a dialog that was closed, a screen that was left, or a filter that was changed. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Route } from "playwright-core"
@@ -110,6 +110,29 @@ layer(consoleLayer, { timeout: minutes })("Who leaves while the service still re
           forgive(person)
         })
         assert.strictEqual(yield* expiry, expires_at)
+      }),
+    minutes
+  )
+})
+
+layer(consoleLayer, { timeout: minutes })("Who waits for another period", (it) => {
+  it.effect(
+    "sees no figures of the one before in an audit",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { licenses, name } = yield* prepare(1)
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${licenses[0]!.id}/audit`, `Audit of ${name} customer 1`)
+          const figures = person.page.getByText("Validations").first()
+          await figures.waitFor()
+          const { hold, reached, release } = held()
+          await person.page.route("**/license-audit?*", hold)
+          await person.choose("Period", "Last 90 days")
+          await reached
+          await figures.waitFor({ state: "detached" })
+          release()
+          await figures.waitFor()
+        })
       }),
     minutes
   )
