@@ -31,6 +31,9 @@ interface Named {
 
 const nameField: FieldsOf<Named> = { name: text("Name", { required: true }) }
 
+/** Once it is kept, another action stands in the menu: the dialog closes first. */
+const given = (named: Named) => Promise.resolve(Exit.succeed(named))
+
 export const Views = ({ list, search }: { readonly list: string; readonly search: object }) => {
   const [views, set] = useKept(`views.${list}`, isView)
   const navigate = useNavigate()
@@ -40,7 +43,6 @@ export const Views = ({ list, search }: { readonly list: string; readonly search
   const put = ({ name }: Named, replaced?: View) => {
     const kept = views.filter((view) => view !== replaced && view.name !== name)
     set([...kept, { name, search: replaced?.search ?? now }].slice(-viewsMax))
-    return Promise.resolve(Exit.void)
   }
   if (views.length === 0 && Object.keys(now).length === 0) return null
   return (
@@ -64,7 +66,8 @@ export const Views = ({ list, search }: { readonly list: string; readonly search
             label="Save this view"
             effect="The filters and the sort are kept under this name, in this browser only."
             fields={nameField}
-            run={(named: Named) => put(named)}
+            run={given}
+            then={(named) => put(named)}
           />
         )}
         {active !== undefined && (
@@ -74,7 +77,8 @@ export const Views = ({ list, search }: { readonly list: string; readonly search
               effect="The view keeps its filters and its sort."
               fields={nameField}
               initial={{ name: active.name }}
-              run={(named: Named) => put(named, active)}
+              run={given}
+              then={(named) => put(named, active)}
             />
             <button
               type="button"

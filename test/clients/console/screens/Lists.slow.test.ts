@@ -133,6 +133,7 @@ const keepsViews = async (person: Person, { customer, policy }: Prepared) => {
   await person.fill("Name", "Observatory")
   await person.press("Enter")
   await person.isDone()
+  await page.getByRole("button", { name: "Views" }).and(page.locator(":focus")).waitFor()
   await person.click("Clear the filters", "link")
   await page.getByRole("row").nth(listed).waitFor()
   assert.strictEqual(await page.locator(".filters input:focus").count(), 1)
