@@ -5,9 +5,9 @@ import { DeviceActions, ResetDevice } from "../devices/DeviceActions.tsx"
 import { useFew } from "../parts/Few.tsx"
 import { dayOf } from "../parts/Format.ts"
 import { deviceName } from "../parts/LicenseName.ts"
-import { Pagination, usePages } from "../parts/Pagination.tsx"
+import { firstPage, Pagination, usePages } from "../parts/Pagination.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { lastOf, useAskEach, useAskPart } from "../service/Hooks.ts"
+import { lastOf, useAsk, useAskEach, useAskPart } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
 
 interface Props {
@@ -77,9 +77,21 @@ export const Devices = ({ license, mayChange }: Props) => {
   )
 }
 
+const isHeld = ({ slot_held_until = 0 }: Device) => slot_held_until > now()
+
 /** The slot of a device that may work offline stays taken until its license file ends. */
-const heldOf = ({ slot_held_until = 0 }: Device) =>
-  slot_held_until > now() && `slot held until ${dayOf(slot_held_until)}`
+const heldOf = (device: Device) => isHeld(device) && `slot held until ${dayOf(device.slot_held_until!)}`
+
+const devicesMax = 200
+
+/** How many slots are held, which a license does not tell. Undefined if it has too many devices to count them. */
+export const useHeldSlots = ({ id }: License): number | undefined => {
+  const params = { id }
+  const first = lastOf(useAsk("listDevices", { params, query: firstPage }))
+  const [all] = useAskEach("listDevices", first?.next ? [{ params, query: { limit: devicesMax } }] : [])
+  const page = first?.next ? all && lastOf(all) : first
+  return page === undefined || page.next ? undefined : page.items.filter(isHeld).length
+}
 
 const leasesMax = 200
 

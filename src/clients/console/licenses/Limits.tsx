@@ -7,6 +7,7 @@ import { Meter } from "../look/Meter.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Facts, Section } from "../parts/Show.tsx"
 import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
+import { useHeldSlots } from "./Devices.tsx"
 import { ChangeLimits } from "./LicenseEdits.tsx"
 
 interface Props {
@@ -21,16 +22,19 @@ const WithPolicy = (props: Props) => (
   <Shown {...props} policy={lastOf(useAsk("getPolicy", { params: { id: props.license.policy_id } }))} />
 )
 
-const Shown = ({ license, mayChange, policy }: Props & { readonly policy: Policy | undefined }) => (
-  <Section id="limits" title="Limits" actions={mayChange && <ChangeLimits license={license} />}>
-    <Facts
-      of={limitRows(license).map((row) => [
-        row.title,
-        <Limit key={row.name} row={row} license={license} policy={policy} />
-      ])}
-    />
-  </Section>
-)
+const Shown = ({ license, mayChange, policy }: Props & { readonly policy: Policy | undefined }) => {
+  const held = useHeldSlots(license)
+  return (
+    <Section id="limits" title="Limits" actions={mayChange && <ChangeLimits license={license} />}>
+      <Facts
+        of={limitRows(license, held).map((row) => [
+          row.title,
+          <Limit key={row.name} row={row} license={license} policy={policy} />
+        ])}
+      />
+    </Section>
+  )
+}
 
 interface LimitProps {
   readonly row: LimitRow

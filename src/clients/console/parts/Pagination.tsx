@@ -2,11 +2,14 @@
 import { useState } from "react"
 import type { Keyset, Page } from "../../../contract/api/Paging.ts"
 
+/** The query for the first page. */
+export const firstPage = { limit: 20 } as const
+
 export const usePages = () => {
   const [cursors, setCursors] = useState<ReadonlyArray<Keyset>>([])
   const cursor = cursors.at(-1)
   return {
-    query: { limit: 20, ...(cursor === undefined ? {} : { cursor }) },
+    query: { ...firstPage, ...(cursor === undefined ? {} : { cursor }) },
     earlier: cursors.length > 0,
     back: () => setCursors((before) => before.slice(0, -1)),
     // The page before is shown until the next one is there.

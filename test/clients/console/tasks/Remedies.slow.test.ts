@@ -108,6 +108,27 @@ layer(service, { timeout: minutes })("A remedy", (it) => {
   )
 
   it.effect(
+    "is seen where a held slot fills the limit of devices",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { id, runtime } = yield* issue(
+          { max_activations: 2, hold_offline_slots: true },
+          { customer_name: "Emmy" }
+        )
+        yield* runtime.activate({ payload: { fingerprint: "desk" } })
+        yield* runtime.activate({ payload: { fingerprint: "press" } })
+        yield* runtime.offline({ payload: { fingerprint: "press" } })
+        yield* runtime.deactivate({ payload: { fingerprint: "press" } })
+        yield* withPerson(skip, async (person) => {
+          await person.opens(`/licenses/${id}`, "Emmy")
+          await person.sees("2 of 2")
+          await person.sees("1 held for a device that may work offline")
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
     "is no other limit where a slot is held for a device that may work offline, and containers count apart",
     ({ skip }) =>
       Effect.gen(function* () {
@@ -123,7 +144,7 @@ layer(service, { timeout: minutes })("A remedy", (it) => {
           await person.opens(`/licenses/${id}`, "Dora")
           const row = person.page.getByRole("row", { name: /^press/ })
           await row.getByText(/^slot held until \d/).waitFor()
-          await person.sees("1 in use, with containers")
+          await person.sees("1 in use, with containers, 1 held for a device that may work offline")
           assert.strictEqual(await person.page.locator("#limits ~ .facts .meter").count(), 0)
         })
       }),
