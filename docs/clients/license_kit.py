@@ -29,6 +29,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -294,11 +295,21 @@ class LicenseKit:
         self._machine = {**binding.request, **({} if app_version is None else {"app_version": app_version})}
         self._tolerance, self._timeout, self._trusts = tolerance_hours * HOUR, timeout_seconds, trust_published_keys
         self._on_verdict, self._platform = on_verdict, platform
-        self._asking, self._state, self._woken = threading.Lock(), threading.RLock(), threading.Condition()
         self._thread: threading.Thread | None = None
+        self._begin_process()
+        if hasattr(os, "register_at_fork"):
+            kit = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: (own := kit()) and own._begin_process())
         self._failures, self._keys_fetched_at = 0, -INF
         self._load()
         self._told = (self.verdict.decision, self.verdict.reason)
+
+    def _begin_process(self) -> None:
+        """A forked process has none of the threads of its parent, and the locks that they held."""
+        self._asking, self._state, self._woken = threading.Lock(), threading.RLock(), threading.Condition()
+        if self._thread is not None:
+            self._thread = None
+            self.start()
 
     # ---- What holds now ----
 

@@ -5,8 +5,11 @@ An application does not need it: python3 license_kit_check.py vectors schema/vec
 
 import contextlib
 import json
+import os
+import signal
 import sys
 import threading
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -181,11 +184,36 @@ def live(arguments: list[str]) -> int:
     kit.stop()
     print(f"threads: {last.verdict.decision} {last.verdict.reason}, {last.feature('export')['remaining']}")
     say("checkin", last.checkin())
+    keys, store = {kid: public_key}, MemoryStore()
+    check_fork(lambda given: LicenseKit(url, product_code, keys, hardware(fingerprint), store, platform=given))
     tried = opened(url, MemoryStore())
     say("trial", tried.start_trial("trial"))
     say("trial again", opened(url, MemoryStore()).start_trial("trial"))
     print(f"devices: {len(tried.list_devices().data['devices'])}")
     return 0
+
+
+def check_fork(kit_of: Callable[[Platform], LicenseKit]) -> None:
+    """A child of a process that is sending a request asks, too, and in the background if its parent does."""
+    asked, never, parent = threading.Event(), threading.Event(), os.getpid()
+
+    def send(*_: object) -> Reply:
+        asked.set()
+        if os.getpid() == parent:
+            never.wait()
+        return Reply(problem="refused")
+
+    kit = kit_of(Platform(send=send))
+    threading.Thread(target=kit.activate, args=("a license key",), daemon=True).start()
+    asked.wait()
+    kit.start()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        kit.activate("a license key")
+        os._exit(0 if threading.active_count() == 2 else 1)
+    if os.waitpid(child, 0)[1] != 0:
+        raise SystemExit("a forked process does not ask")
 
 
 if __name__ == "__main__":
