@@ -371,7 +371,7 @@ class LicenseKit:
 
     def consume(self, feature_code: str, amount: int | None = None, event_id: str | None = None) -> Outcome:
         """Counts use. Unless it is granted nothing is known to be counted: repeat it with the outcome's event_id."""
-        event = event_id or str(uuid.uuid4())
+        event = str(uuid.uuid4()) if event_id is None else event_id
         more = {"feature_code": feature_code, "event_id": event, **({} if amount is None else {"amount": amount})}
         return replace(self._alone(lambda: self._use("consume", more)), event_id=event)
 

@@ -155,6 +155,8 @@ def live(arguments: list[str]) -> int:
     used = kit.consume("export", 2)
     say("consume", used)
     say("consume again", kit.consume("export", 2, used.event_id))
+    if kit.consume("export", 2, "").granted:
+        raise SystemExit("a use without an id is counted")
     print(f"remaining: {kit.feature('export')['remaining']}")
     say("consume too much", kit.consume("export", 1000))
     say("offline", kit.issue_offline())
