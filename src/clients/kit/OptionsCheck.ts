@@ -10,7 +10,7 @@ export const checkOptions = (options: KitOptions): void => {
     baseUrl,
     binding,
     keys,
-    productCode,
+    productCode = "",
     store,
     timeoutMillis = 1,
     toleranceHours = 0,
@@ -25,17 +25,17 @@ export const checkOptions = (options: KitOptions): void => {
   )
   need(!/\/api(\/v\d+)?\/*$/.test(baseUrl), "baseUrl ends before /api/v1, which the kit adds")
   need(/^[a-z0-9][a-z0-9._-]{0,63}$/.test(productCode), "productCode is the code of the product, as editor-pro")
-  need(keys.length > 0 || trustPublishedKeys === true, "keys needs the keys of GET /api/v1/system/public-keys")
+  need(keys?.length > 0 || trustPublishedKeys === true, "keys needs the keys of GET /api/v1/system/public-keys")
   for (const { kid, public_key } of keys)
     need(
       typeof kid === "string" && /^[A-Za-z0-9+/]{43}=$/.test(public_key),
       "keys has entries as GET /api/v1/system/public-keys gives them: kid, and 32 bytes as base64 in public_key"
     )
   need(
-    binding.is_container === true || (binding.fingerprint ?? "") !== "",
+    binding?.is_container === true || (binding?.fingerprint ?? "") !== "",
     "binding needs fingerprint, a text that stays the same on this machine, or is_container"
   )
-  need(typeof store.read === "function" && typeof store.write === "function", "store needs read and write")
+  need(typeof store?.read === "function" && typeof store.write === "function", "store needs read and write")
   need(
     timeoutMillis > 0 && timeoutMillis <= timeoutMillisMax,
     `timeoutMillis is more than 0 and at most ${timeoutMillisMax}`

@@ -33,6 +33,11 @@ describe("The kit's options", () => {
     [{ keys: [{ ...key, public_key: "c2hvcnQ=" }] }, /keys has entries/],
     [{ binding: { fingerprint: "" } }, /binding needs/],
     [{ store: {} as never }, /store needs/],
+    // JavaScript has no types that say what is missing.
+    [{ productCode: undefined as never }, /productCode is/],
+    [{ keys: undefined as never }, /keys needs/],
+    [{ binding: undefined as never }, /binding needs/],
+    [{ store: undefined as never }, /store needs/],
     // setTimeout takes at most 2^31 - 1: a longer wait would end at once.
     ...[0, 2 ** 31, Number.POSITIVE_INFINITY, Number.NaN].map(
       (timeoutMillis) => [{ timeoutMillis }, /timeoutMillis is more than 0 and at most 2147483647/] as const
