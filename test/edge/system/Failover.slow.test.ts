@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { openConnection } from "../../../src/platform/postgres/driver/Postgres.ts"
+import { inspect } from "../../../src/platform/postgres/migrations/Migrations.ts"
 import { Database } from "../../support/database/Database.ts"
 import { replicatedDatabase } from "../../support/database/Replication.ts"
 import { assertAnswered } from "../../support/http/Http.ts"
@@ -52,6 +53,8 @@ layer(platform, { excludeTestServices: true, timeout: minutes })("A failover to 
         )
         const reach = (count: number) => poll(service.manage("GET", "/products"), () => acknowledged.length >= count)
         yield* reach(acknowledgedMin)
+        // The migrations of a standby can be read, too.
+        assert.deepStrictEqual(yield* inspect({ url: standby.url }), { pending: [], missing: [] })
 
         yield* primary.kill
         // The outage lasts until many requests were refused.

@@ -10,7 +10,7 @@ import { systemReason } from "../../config/SystemErrors.ts"
 import { shownOnScreen } from "../../telemetry/ShownOnScreen.ts"
 import { reasonOf } from "../driver/Hosts.ts"
 import { instant } from "../driver/Parameters.ts"
-import { type DatabaseUnavailable, openSession, type ServerSession } from "../driver/Postgres.ts"
+import { type DatabaseUnavailable, openConnection, openSession, type ServerSession } from "../driver/Postgres.ts"
 import { pauseFor } from "../driver/Transactions.ts"
 import { isContended } from "../queries/Sql.ts"
 import { missingObjects } from "./MissingObjects.ts"
@@ -138,7 +138,9 @@ const underLock = Effect.fnUntraced(function* <A, E, R>(session: ServerSession, 
 export const inspect = Effect.fn("Migrations.inspect")(
   function* (options: Options) {
     const migrations = yield* read(options)
-    const session = yield* openSession(options.url)
+    // A standby refuses a session that listens.
+    const connection = yield* openConnection(options.url)
+    const session = { values: (query: string) => connection.queryValues(query, [], false) }
     const [[exists]] = (yield* session.values("SELECT to_regclass('schema_migrations') IS NOT NULL")) as [[boolean]]
     const pending = yield* missingFrom(migrations, exists ? yield* readApplied(session) : [])
     const missing = pending.length === 0 ? yield* missingObjects(session) : []
@@ -151,7 +153,7 @@ export const inspect = Effect.fn("Migrations.inspect")(
   })
 )
 
-const readApplied = (session: ServerSession) =>
+const readApplied = (session: Pick<ServerSession, "values">) =>
   Effect.map(session.values("SELECT id, name, checksum FROM schema_migrations ORDER BY id"), (rows) =>
     rows.map(([id, name, checksum]) => ({ id, name, checksum }) as Applied)
   )

@@ -9,7 +9,7 @@ import type { ServerSession } from "../driver/Postgres.ts"
 const schemaFile = fileURLToPath(new URL("../../../../schema/schema.sql", import.meta.url))
 
 /** Such as "table webhook_deliveries" and "column licenses.status", in the order of the text; invalid indexes count as missing. */
-export const missingObjects = Effect.fnUntraced(function* (session: ServerSession) {
+export const missingObjects = Effect.fnUntraced(function* (session: Pick<ServerSession, "values">) {
   const files = yield* FileSystem.FileSystem
   const wanted = objectsOf(yield* files.readFileString(schemaFile))
   const present = new Set((yield* session.values(presentQuery)).map(([name]) => name))
