@@ -64,7 +64,9 @@ const requestOf = Effect.fnUntraced(function* ({ action, all, dryRun, filter, li
   if (unnamed !== undefined) return yield* wrong(`--filter ${unnamed} has no value: give name=value.`)
   const filters = Object.fromEntries(filter.map(splitAtEqual))
   if (Object.keys(filters).length < filter.length) return yield* wrong("--filter takes each name once.")
-  if (all && filter.length > 0) return yield* wrong("--all is every license: give it without --filter.")
+  if ([all, filter.length > 0, license.length > 0].filter(Boolean).length !== 1) {
+    return yield* wrong("Give either --filter or --license or --all.")
+  }
   const parameters = yield* Option.match(flags.parameters, {
     onNone: () => Effect.undefined,
     onSome: (text) => Effect.mapError(parseJson(text), () => wrong("--parameters is no JSON."))

@@ -57,11 +57,15 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         const { client } = yield* TestServer
         const before = (yield* client.bulkJobs.list({ query: {} })).items.length
         for (const [args, message] of [
-          [["create", "suspend"], /exactly one of filter and license_ids/],
+          [["create", "suspend"], /Give either --filter or --license or --all\./],
+          [
+            ["create", "suspend", "--filter", "q=a", "--license", "lic_x"],
+            /Give either --filter or --license or --all\./
+          ],
           [["create", "suspend", "--filter", "status"], /--filter status has no value/],
           [["create", "suspend", "--filter", "colour=red"], /colour/],
           [["create", "suspend", "--filter", "status=active", "--filter", "status=expired"], /each name once/],
-          [["create", "suspend", "--all", "--filter", "status=active"], /without --filter/],
+          [["create", "suspend", "--all", "--filter", "status=active"], /Give either --filter/],
           [["create", "suspend", "--all", "--parameters", "{"], /no JSON/],
           [["create", "suspend", "--all", "--parameters", '{"policy_id": "pol_1"}'], /no parameters of suspend/],
           [["create", "renew", "--all"], /exactly one of expires_at and extend_by_days/],
