@@ -237,6 +237,9 @@ namespace Licensing
                     "baseUrl is the service's address, as https://licenses.example.com, before /api/v1");
             if (Keys.Count == 0 && !TrustPublishedKeys)
                 throw new ArgumentException("keys needs the keys of GET /api/v1/system/public-keys");
+            if (!Keys.Values.All(key => Regex.IsMatch(key, @"\A[A-Za-z0-9+/]{43}=\z")))
+                throw new ArgumentException(
+                    "keys has for each kid its public_key of GET /api/v1/system/public-keys: 32 bytes as base64");
             if (string.IsNullOrEmpty(Binding.Key)) throw new ArgumentException("binding needs a fingerprint");
             if (!(Timeout > TimeSpan.Zero && Timeout.TotalMilliseconds <= int.MaxValue))
                 throw new ArgumentException("Timeout is more than 0 and at most 2147483647 milliseconds");

@@ -210,6 +210,10 @@ public final class LicenseKit implements AutoCloseable {
       if (keys.isEmpty() && !trustPublishedKeys) {
         throw new IllegalArgumentException("keys needs the keys of GET /api/v1/system/public-keys");
       }
+      if (!keys.values().stream().allMatch(key -> key.matches("[A-Za-z0-9+/]{43}="))) {
+        throw new IllegalArgumentException(
+            "keys has for each kid its public_key of GET /api/v1/system/public-keys: 32 bytes as base64");
+      }
       if (binding.key().isEmpty()) throw new IllegalArgumentException("binding needs a fingerprint");
     }
   }

@@ -268,6 +268,16 @@ namespace Licensing
             Say("consume too much", await kit.ConsumeAsync("export", 1000, "too much"));
             Say("offline", await kit.IssueOfflineAsync());
             Say("restart", new LicenseKit(options(hostile + "/none", store)).Verdict);
+            var other = new Dictionary<string, string> { { arguments[6], "-----BEGIN " + arguments[7] } };
+            try
+            {
+                new LicenseKit(new KitOptions(url, product, other, binding, store));
+                Console.WriteLine("a key in another form: opened");
+            }
+            catch (ArgumentException)
+            {
+                Console.WriteLine("a key in another form: not opened");
+            }
             foreach (var name in new[] { "redirect", "large", "page", "slow", "closed" })
             {
                 var given = options(hostile + "/" + name, new MemoryStore { Text = store.Read() });

@@ -299,6 +299,13 @@ final class LicenseKitCheck {
     say("offline", kit.issueOffline());
     LicenseKit again = new LicenseKit(new LicenseKit.Options(hostile + "/none", arguments[4], keys, binding, store));
     System.out.println("restart: " + Machine.lower(again.verdict().decision()) + " " + again.verdict().reason());
+    Map<String, String> other = Map.of(arguments[6], "-----BEGIN " + arguments[7]);
+    try {
+      new LicenseKit(new LicenseKit.Options(url, arguments[4], other, binding, store));
+      System.out.println("a key in another form: opened");
+    } catch (IllegalArgumentException wrong) {
+      System.out.println("a key in another form: not opened");
+    }
     for (String name : List.of("redirect", "large", "page", "slow", "closed")) {
       Memory copy = new Memory();
       copy.text = store.read();

@@ -422,6 +422,12 @@ static int live(char** arguments) {
   say("offline", kit.issue_offline());
   LicenseKit again(options(hostile + "/none", store));
   std::cout << "restart: " << again.verdict().words() << "\n";
+  try {
+    Options other = options(url, store);
+    other.keys[arguments[7]] = std::string("-----BEGIN ") + arguments[8];
+    LicenseKit opened(std::move(other));
+    std::cout << "a key in another form: opened\n";
+  } catch (const std::invalid_argument&) { std::cout << "a key in another form: not opened\n"; }
   for (const std::string name : {"redirect", "large", "page", "slow", "closed"}) {
     auto copy = std::make_shared<Memory>();
     copy->text = store->read();

@@ -282,6 +282,12 @@ class LicenseKit {
     if (options.keys.empty() && !options.trust_published_keys) {
       throw std::invalid_argument("keys needs the keys of GET /api/v1/system/public-keys");
     }
+    for (const auto& [kid, key] : options.keys) {
+      if (!is_public_key(key)) {
+        throw std::invalid_argument(
+            "keys has for each kid its public_key of GET /api/v1/system/public-keys: 32 bytes as base64");
+      }
+    }
     if (options.binding.key.empty() || !options.store || !options.send) {
       throw std::invalid_argument("binding, store and send are required");
     }
@@ -475,6 +481,11 @@ class LicenseKit {
   static constexpr double hour = 3'600'000, skew = double(clock_skew_ms_max);
   static constexpr double instant_max = 253'402'300'799'999;  // the end of the year 9999, the last one of a payload
   static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+  static bool is_public_key(const std::string& text) {
+    constexpr char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    return text.size() == 44 && text.find_first_not_of(alphabet) == 43 && text.back() == '=';
+  }
 
   struct Rule {
     Decision decision;

@@ -30,7 +30,7 @@ import urllib.parse
 import urllib.request
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
@@ -286,6 +286,11 @@ class LicenseKit:
             raise ValueError("base_url is the service's address, as https://licenses.example.com, before /api/v1")
         if not keys and not trust_published_keys:
             raise ValueError("keys needs the keys of GET /api/v1/system/public-keys")
+        texts = keys.values() if isinstance(keys, Mapping) else [""]
+        if not all(re.fullmatch("[A-Za-z0-9+/]{43}=", str(text)) for text in texts):
+            raise ValueError(
+                "keys has for each kid its public_key of GET /api/v1/system/public-keys: 32 bytes as base64"
+            )
         if binding.kind == "hardware" and not binding.key:
             raise ValueError("binding needs a fingerprint, a text that stays the same on this machine")
         if not 0 < timeout_seconds <= 2_147_483:

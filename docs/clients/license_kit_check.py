@@ -162,6 +162,10 @@ def live(arguments: list[str]) -> int:
     say("offline", kit.issue_offline())
     again = opened(hostile + "/none")
     print(f"restart: {again.verdict.decision} {again.verdict.reason}")
+    with contextlib.suppress(ValueError):
+        LicenseKit(url, product_code, {kid: f"-----BEGIN {public_key}"}, hardware(fingerprint), MemoryStore())
+        print("a key in another form: opened")
+    print("a key in another form: not opened")
     for name in ("redirect", "large", "page", "slow", "closed"):
         timeout = 0.5 if name == "slow" else 15
         say(name, opened(f"{hostile}/{name}", MemoryStore(FileStore(path).read()), timeout).validate())

@@ -192,6 +192,7 @@ export const livedWords = [
   "consume too much: not granted, warn USAGE_LIMIT_EXCEEDED",
   "offline: granted, run LICENSED",
   "restart: run LICENSED",
+  "a key in another form: not opened",
   ...hostileWords,
   "devices: granted, run LICENSED",
   "other device: not granted, warn DEVICE_NOT_FOUND",

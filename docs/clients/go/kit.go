@@ -228,10 +228,20 @@ type Kit struct {
 }
 
 var (
+	keyForm     = regexp.MustCompile(`^[A-Za-z0-9+/]{43}=$`)
 	baseURLForm = regexp.MustCompile(`^https?://[^/?#@\s]+(/[^?#\s]*)?$`)
 	apiPath     = regexp.MustCompile(`/api(/v\d+)?/*$`)
 	safeURL     = regexp.MustCompile(`^(https:|http://(localhost|127\.0\.0\.1|\[::1\])([:/]|$))`)
 )
+
+func allMatch(form *regexp.Regexp, keys Keys) bool {
+	for _, key := range keys {
+		if !form.MatchString(key) {
+			return false
+		}
+	}
+	return true
+}
 
 // Open reads the store, and believes of it what keeps the rules. It sends nothing. An error says which option is wrong.
 func Open(options Options) (*Kit, error) {
@@ -240,6 +250,8 @@ func Open(options Options) (*Kit, error) {
 		return nil, errors.New("licensing: BaseURL is the service's address, as https://licenses.example.com, before /api/v1")
 	case len(options.Keys) == 0 && !options.TrustPublishedKeys:
 		return nil, errors.New("licensing: Keys needs the keys of GET /api/v1/system/public-keys")
+	case !allMatch(keyForm, options.Keys):
+		return nil, errors.New("licensing: Keys has for each kid its public_key of GET /api/v1/system/public-keys: 32 bytes as base64")
 	case options.Binding.Key == "" || options.Store == nil || options.ProductCode == "":
 		return nil, errors.New("licensing: ProductCode, Binding and Store are required")
 	}

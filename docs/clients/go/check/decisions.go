@@ -347,6 +347,11 @@ func live(arguments []string) {
 	say("offline", kit.IssueOffline(ctx))
 	again := opened(hostile+"/none", store, 0).Verdict()
 	fmt.Printf("restart: %s %s\n", again.Decision, again.Reason)
+	_, err := licensing.Open(licensing.Options{
+		BaseURL: url, ProductCode: product, Keys: licensing.Keys{kid: "-----BEGIN " + publicKey},
+		Binding: licensing.Hardware(fingerprint), Store: store,
+	})
+	fmt.Println(map[bool]string{true: "a key in another form: opened", false: "a key in another form: not opened"}[err == nil])
 	copied := memory{&machine{stored: new(string)}}
 	for _, name := range []string{"redirect", "large", "page", "slow", "closed"} {
 		*copied.stored = must(store.Read())
