@@ -6,7 +6,7 @@ import { statuses } from "../../../contract/api/ErrorCode.ts"
 import { isRefusal } from "../../../contract/api/Failure.ts"
 import type { Success } from "../../client/Client.ts"
 import { checks, type FieldsOf, firstDay, flag, lastDay, lines, number, text } from "../parts/Fields.tsx"
-import { Form } from "../parts/Form.tsx"
+import { type Carried, Form } from "../parts/Form.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { customer, order } from "../pickers/Sources.tsx"
@@ -14,7 +14,7 @@ import { sendsMail } from "../service/Address.ts"
 import { useDraft, useKeptState } from "../service/Drafts.ts"
 import { type Asked, changeOnce, freshKey, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { withListNote } from "../tables/ListFields.tsx"
-import { OneProduct, policyField } from "../tables/OneProduct.tsx"
+import { OneProduct, policyField, useCarried } from "../tables/OneProduct.tsx"
 import { BatchKeys, type IssuedBatch } from "./BatchKeys.tsx"
 import { type Batch, faultOfBatch, type Licenses, licensesIn, linesOf } from "./BatchLines.ts"
 import type { IssueSearch } from "./IssueSearch.ts"
@@ -26,6 +26,7 @@ const route = getRouteApi("/licenses/batch")
 export const IssueBatch = () => {
   const [issued, setIssued] = useKeptState<IssuedBatch>("issued")
   const { product_id, ...links }: IssueSearch = route.useSearch()
+  const carried = useCarried()
   if (issued !== undefined) return <BatchKeys of={issued} />
   return (
     <>
@@ -37,6 +38,7 @@ export const IssueBatch = () => {
             key={product}
             product={product}
             links={product_id === undefined || product === product_id ? links : {}}
+            carried={carried}
             done={setIssued}
           />
         )}
@@ -49,10 +51,11 @@ interface Props {
   readonly product: string
   /** What the licenses are issued for, if the reader comes from there. */
   readonly links: Partial<Batch>
+  readonly carried: Carried
   readonly done: (issued: IssuedBatch) => void
 }
 
-const BatchForm = ({ done, links, product }: Props) => {
+const BatchForm = ({ carried, done, links, product }: Props) => {
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   const policies = useAsk("listPolicies", { params: { id: product }, query: { limit: 200, sort: "code" } })
   const fields = useFields(product, policies)
@@ -77,6 +80,7 @@ const BatchForm = ({ done, links, product }: Props) => {
     <Form<Batch, Issued>
       fields={fields}
       initial={links}
+      carried={carried}
       name={`Issue ${product}`}
       send="Issue the batch"
       once={() => "the keys"}

@@ -4,7 +4,7 @@ import type { Success } from "../../client/Client.ts"
 import type { IssueSearch } from "../batch/IssueSearch.ts"
 import { Secret } from "../once/Secret.tsx"
 import { email, type FieldsOf, firstDay, flag, lastDay, number, text } from "../parts/Fields.tsx"
-import { Form } from "../parts/Form.tsx"
+import { type Carried, Form } from "../parts/Form.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { customer, order, subscription } from "../pickers/Sources.tsx"
@@ -12,7 +12,7 @@ import { sendsMail } from "../service/Address.ts"
 import { useKeptState } from "../service/Drafts.ts"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
-import { OneProduct, policyField } from "../tables/OneProduct.tsx"
+import { OneProduct, policyField, useCarried } from "../tables/OneProduct.tsx"
 
 const route = getRouteApi("/licenses/new")
 
@@ -21,6 +21,7 @@ type Creation = Omit<Payload<"createLicense">, "product_id">
 export const IssueLicense = () => {
   const [issued, setIssued] = useKeptState<Success<"createLicense">>("issued")
   const { product_id, ...links }: IssueSearch = route.useSearch()
+  const carried = useCarried()
   if (issued !== undefined)
     return (
       <>
@@ -36,7 +37,13 @@ export const IssueLicense = () => {
       <Heading title="Issue a license" />
       <OneProduct initial={product_id}>
         {(product) => (
-          <IssueForm key={product} product={product} links={product === product_id ? links : {}} done={setIssued} />
+          <IssueForm
+            key={product}
+            product={product}
+            links={product === product_id ? links : {}}
+            carried={carried}
+            done={setIssued}
+          />
         )}
       </OneProduct>
     </>
@@ -47,6 +54,7 @@ const IssueForm = (props: {
   readonly product: string
   /** What the license is issued for, if the reader comes from there. */
   readonly links: Partial<Creation>
+  readonly carried: Carried
   readonly done: (issued: Success<"createLicense">) => void
 }) => {
   const may = useMay()
@@ -72,6 +80,7 @@ const IssueForm = (props: {
     <Form
       fields={fields}
       initial={props.links}
+      carried={props.carried}
       name={`Issue ${props.product}`}
       send="Issue"
       once={() => "the key"}

@@ -16,6 +16,7 @@ import { tellLate } from "./Notices.tsx"
 import { keepOwnCode, suggestCode } from "./SuggestedCode.ts"
 
 type Values = Readonly<Record<string, unknown>>
+type Texts = Readonly<Record<string, ReadonlyArray<string>>>
 type Entries = ReadonlyArray<readonly [name: string, field: Field<unknown>]>
 /** Sentences by the name of their field; under the empty name what belongs to none. */
 type Faults = Readonly<Record<string, string>>
@@ -34,9 +35,15 @@ export interface Sent<P> {
   readonly read: object | undefined
 }
 
+/** What a form that another one replaces has now, but for the fields that are not the same there. */
+export interface Carried {
+  readonly without: ReadonlyArray<string>
+  texts: () => Texts
+}
+
 /** What a form needs to go on in another session. */
 interface Draft {
-  readonly texts: Readonly<Record<string, ReadonlyArray<string>>>
+  readonly texts: Texts
   readonly opened: Values
   readonly shown: Values
   readonly unsure: Sent<Values> | undefined
@@ -49,6 +56,7 @@ export interface FormProps<P, A> {
   /** Values that the form of a new record begins with. */
   readonly initial?: Partial<P>
   readonly edited?: Edited | undefined
+  readonly carried?: Carried
   /**
    * What the form is among those of its screen: under this name its inputs outlive a session that ends by itself. A form without one
    * changes nothing, so that nobody who has left it is told how it ended.
@@ -92,6 +100,12 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   useEffect(() => {
     if (draft !== undefined && view.current !== null) keepOwnCode(view.current)
   }, [draft])
+  const [typed] = useState(() => draft?.texts ?? props.carried?.texts() ?? {})
+  useEffect(() => {
+    if (props.carried === undefined) return
+    const kept = fields.filter(([name]) => props.carried?.without.includes(name) === false)
+    props.carried.texts = () => (view.current === null ? {} : textsIn(kept, view.current))
+  })
   const [busy, track] = useBusy()
   const awaited = useRef<string>(undefined)
   useUnkept(awaited.current ?? "", busy && awaited.current !== undefined)
@@ -158,7 +172,7 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
           key={name}
           name={name}
           field={field}
-          texts={draft?.texts[name] ?? textsOf(field, opened[name])}
+          texts={typed[name] ?? textsOf(field, opened[name])}
           fault={faults[name]}
         />
       ))}
@@ -180,7 +194,7 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
 
 const changedMeanwhile = refuse("CONFLICT", "Somebody else changed the same meanwhile.")
 
-const textsIn = (fields: Entries, element: HTMLFormElement): Draft["texts"] => {
+const textsIn = (fields: Entries, element: HTMLFormElement): Texts => {
   const form = new FormData(element)
   return Object.fromEntries(fields.map(([name]) => [name, form.getAll(name).map(String)]))
 }

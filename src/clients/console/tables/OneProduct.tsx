@@ -4,6 +4,7 @@ import { Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useRef, useState } from "react"
 import { ChooseProduct, NoProduct } from "../parts/Empty.tsx"
+import type { Carried } from "../parts/Form.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { useDraft } from "../service/Drafts.ts"
 import { notAllowed } from "../service/Failures.ts"
@@ -33,6 +34,10 @@ export const policyField = (product: string, policies: Asked<"listPolicies">) =>
       </>
     )
   })
+
+/** Another product gets what was typed, but for what belongs to the product. */
+export const useCarried = (): Carried =>
+  useRef<Carried>({ without: ["policy_id", "order_id", "subscription_id", "feature_ids"], texts: () => ({}) }).current
 
 export const OneProduct = ({ children, initial, onCancel }: Props) => {
   const shown = useRef<string>(undefined)

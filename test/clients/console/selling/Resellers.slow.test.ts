@@ -22,6 +22,17 @@ const prepare = Effect.gen(function* () {
   return { client, product, policy, feature, reseller, order }
 })
 
+const twoPolicies = Effect.fnUntraced(function* (name: string) {
+  const { client } = yield* TestServer
+  const product = yield* client.products.create({ payload: { name, code: name.toLowerCase() } })
+  for (const team of [`Team of ${name}`, `Group of ${name}`])
+    yield* client.policies.create({
+      params: { id: product.id },
+      payload: { name: team, code: team.toLowerCase().replaceAll(" ", "-"), license_type: "perpetual" }
+    })
+  return { client, product }
+})
+
 layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
   it.effect(
     "50 licenses for a reseller are issued with a name, saved as CSV in 6 interactions, and found by the name",
@@ -75,6 +86,38 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
         assert.deepStrictEqual(
           features.items.map(({ feature_id }) => feature_id),
           [feature.id]
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
+    "another product keeps what was typed for it, but for what belongs to the one before",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* twoPolicies("One"), yield* twoPolicies("Other")]
+        yield* withPerson(skip, async (person) => {
+          const value = (label: string) => person.page.getByLabel(label).first().inputValue()
+          for (const path of ["/licenses/new", "/licenses/batch"]) {
+            await person.opens(`${path}?product_id=${one.product.id}`, /^Issue a/)
+            await person.choose("Policy", "Team of One")
+            await person.fill("Devices", "7")
+            await person.click("Add an entry")
+            await person.fill("Key of new entry", "contract")
+            await person.fill("Value of contract", "C-17")
+            await person.choose("Product", "Other")
+            await person.choose("Policy", "Team of Other")
+            assert.deepStrictEqual([await value("Devices"), await value("Value of contract")], ["7", "C-17"])
+          }
+          await person.fill("Number of licenses", "2")
+          await person.click("Issue the batch")
+          await person.seesHeading("2 licenses issued")
+          await person.click("Save as CSV")
+        })
+        const { items } = yield* other.client.licenses.list({ query: { product_id: other.product.id } })
+        assert.deepStrictEqual(
+          items.map(({ max_activations, metadata }) => ({ max_activations, metadata })),
+          [0, 1].map(() => ({ max_activations: 7, metadata: { contract: "C-17" } }))
         )
       }),
     minutes
