@@ -14,13 +14,18 @@ import { responseOn } from "./NodeParts.ts"
 export const ignoreUpgradeOffers = (server: Server): void => {
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
     const bytes = bytesWithoutOffer(request, rest)
-    if (bytes === undefined) socket.destroy()
-    else
-      afterResponses(
-        socket,
-        () => true,
-        () => handBack(server, socket, bytes)
-      )
+    if (bytes === undefined) return void socket.destroy()
+    // Node no longer tells an earlier response that it can go on.
+    const onDrain = () => responseOn(socket)?.emit("drain")
+    socket.on("drain", onDrain)
+    afterResponses(
+      socket,
+      () => true,
+      () => {
+        socket.off("drain", onDrain)
+        handBack(server, socket, bytes)
+      }
+    )
   })
 }
 

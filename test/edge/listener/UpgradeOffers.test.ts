@@ -54,6 +54,16 @@ layer(TestServer.layer)("Requests of which some offer an upgrade", (it) => {
     })
   )
 
+  it.effect("are answered behind a response of many pieces", () =>
+    Effect.gen(function* () {
+      const document = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+      const last = get(offer.replace("Upgrade,", "close, Upgrade,"))
+      const received = converse([`${document}${get(offer)}${last}`])
+      const inTime = yield* Effect.timeoutOption(received, "60 seconds").pipe(TestClock.withLive)
+      assert.deepStrictEqual(Option.map(inTime, statuses), Option.some([200, 200, 200]))
+    })
+  )
+
   it.effect("are answered when one is the last of its connection", () =>
     Effect.gen(function* () {
       const { adminToken, exchange } = yield* TestServer
