@@ -12,9 +12,9 @@ import { BulkJob, type BulkJobFilter, BulkRefusal, bulkJobSorts } from "./BulkJo
 import type { LicenseDecision } from "./Decisions.ts"
 
 /** Licenses in one transaction. More would hold the event counter for longer than other requests should wait. */
-export const stepSize = 50
+export const stepSize = 25
 /** Licenses in one row: what a job reads at once. */
-const partSize = 20 * stepSize
+const partSize = 40 * stepSize
 
 const JobRow = Schema.Struct({
   ...BulkJob.fields,
