@@ -27,8 +27,8 @@ export const brokenRules: { readonly [name: string]: BrokenRule } = {
   "ended twice": {
     what: "A node whose clock is behind ends a period again.",
     file: calendar,
-    rule: "Math.max(afterStart(anchor, end, now), periodStart ?? Number.NEGATIVE_INFINITY)",
-    broken: "afterStart(anchor, end, now)"
+    rule: "Math.max(now, periodStart ?? Number.NEGATIVE_INFINITY)",
+    broken: "now"
   },
   "skipped rollover": {
     what: "A skipped period rolls nothing over.",

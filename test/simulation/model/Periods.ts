@@ -145,15 +145,17 @@ const gridOf = (quota: Quota, license: Dates, subscription: Subscription | undef
   return { from: license.starts ?? (isPending ? null : (license.began ?? license.created)), until: null }
 }
 
-/** The end of a period that began at `start`: at the next boundary, at once if a subscription's later period has begun. */
+/**
+ * The end of a period that began at `start`: at the next boundary. A subscription's later period ends it, at once if that has begun; so
+ * does a license's start that is ahead.
+ */
 const endOf = (period: string, { from, until }: Grid, start: number | null, now: number): number | null => {
   if (from === null) return null
-  const isBeforeSubscription = until !== null && start !== null && start < from
-  if (isBeforeSubscription && (from <= now || period === "subscription")) return from
+  const isEndedByStart = until === null ? from > now : from <= now || period === "subscription"
+  if (start !== null && start < from && isEndedByStart) return from
   if (period === "subscription") return until
-  // No period begins before the license does, and a period that has begun is not ended again.
-  const since = Math.max(now, until === null ? from : now, start ?? now)
-  return Math.min(around(period, from, since).after, until ?? Number.POSITIVE_INFINITY)
+  // A period that has begun is not ended again.
+  return Math.min(around(period, from, Math.max(now, start ?? now)).after, until ?? Number.POSITIVE_INFINITY)
 }
 
 /** An assignment whose boundaries are set anew. A period that has ended already is left to the clock. */
@@ -169,12 +171,10 @@ export const placed = (
   if (grid.from === null) return { ...one, from: null, until: null, resets: null }
   const isDue = resets !== null && resets <= now && resets < (one.until ?? Number.POSITIVE_INFINITY)
   const isAhead = period === "subscription" || (grid.until === null && now < grid.from)
-  return {
-    ...one,
-    ...grid,
-    start: start ?? (isAhead ? grid.from : around(period, grid.from, now).before),
-    resets: isDue ? resets : endOf(period, grid, start, now)
-  }
+  // A first period that has not begun moves with the license's start.
+  const begun = grid.until === null && start === one.from && (start ?? now) > now ? null : start
+  const first = begun ?? (isAhead ? grid.from : around(period, grid.from, now).before)
+  return { ...one, ...grid, start: first, resets: isDue ? resets : endOf(period, grid, first, now) }
 }
 
 /** A license whose subscription was moved to another period. */
