@@ -75,7 +75,7 @@ const nameOf = ({ label, name }: Named) => name ?? label
 const resultOf = (props: Named) => `${nameOf(props)}: result`
 
 interface DialogProps<P, A> extends ActionProps<P, A> {
-  /** Of what an earlier dialog of the action has sent without a response. */
+  /** The Idempotency-Keys of requests of earlier dialogs that got no response. */
   readonly keys: Keys
   readonly onClose: () => void
 }

@@ -58,8 +58,8 @@ export interface FormProps<P, A> {
   readonly edited?: Edited | undefined
   readonly carried?: Carried
   /**
-   * What the form is among those of its screen: under this name its inputs outlive a session that ends by itself. A form without one
-   * changes nothing, so that nobody who has left it is told how it ended.
+   * What the form is among those of its screen: under this name its inputs outlive a session that ends by itself. A form without a
+   * name changes nothing, so no notice tells its outcome once it has left the page.
    */
   readonly name?: string
   readonly send: string
@@ -69,9 +69,9 @@ export interface FormProps<P, A> {
   /** Sends the values; for an edit, with the record as it was read last. */
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
   readonly done: (value: A, sent: Sent<P>) => void
-  /** In place of it once the form has left the page. If it returns true, the reader is told nothing else. */
+  /** Replaces `done` once the form has left the page. If it returns true, no other notice is shown. */
   readonly left?: ((value: A, sent: Sent<P>) => boolean) | undefined
-  /** Those of what was sent without a response, if they outlive the form. */
+  /** The Idempotency-Keys of requests without a response, if they outlive the form. */
   readonly keys?: Keys
   /** What the values that the form has would do; it is shown while none of them is missing or wrong. */
   readonly preview?: ((values: P) => ReactNode) | undefined
