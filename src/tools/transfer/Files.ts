@@ -1,5 +1,5 @@
 /** Files of lines, read and written piece by piece. */
-import { Config, Effect, FileSystem, Path, type PlatformError, Stream } from "effect"
+import { Config, Effect, Exit, FileSystem, Path, type PlatformError, Stream } from "effect"
 import { systemReason } from "../../platform/config/SystemErrors.ts"
 import { lineMax, TransferRefused } from "./Lines.ts"
 
@@ -93,7 +93,7 @@ export const writeLines = Effect.fnUntraced(function* <A, E, R>(
     new TransferRefused({ message: `${name} cannot be written: ${systemReason(error)}` })
   const partial = `${path}.partial`
   const encoder = new TextEncoder()
-  const written = Effect.gen(function* () {
+  const result = yield* Effect.gen(function* () {
     // A new file, so that no link is followed and no other export writes it, readable only by its owner.
     const file = yield* files.open(partial, { flag: "wx", mode: 0o600 }).pipe(
       Effect.catchReason("PlatformError", "AlreadyExists", () =>
@@ -105,20 +105,17 @@ export const writeLines = Effect.fnUntraced(function* <A, E, R>(
       ),
       Effect.catchTag("PlatformError", (error) => Effect.fail(cannotWrite(error)))
     )
-    return yield* Effect.onError(
-      Effect.gen(function* () {
-        const result = yield* write((lines) =>
-          lines.length === 0
-            ? Effect.void
-            : Effect.mapError(file.writeAll(encoder.encode(`${lines.join("\n")}\n`)), cannotWrite)
-        )
-        yield* Effect.mapError(file.sync, cannotWrite)
-        return result
-      }),
-      () => Effect.ignore(files.remove(partial, { force: true }))
+    yield* Effect.addFinalizer((exit) =>
+      Exit.isFailure(exit) ? Effect.ignore(files.remove(partial, { force: true })) : Effect.void
     )
+    const result = yield* write((lines) =>
+      lines.length === 0
+        ? Effect.void
+        : Effect.mapError(file.writeAll(encoder.encode(`${lines.join("\n")}\n`)), cannotWrite)
+    )
+    yield* Effect.mapError(file.sync, cannotWrite)
+    return result
   }).pipe(Effect.scoped)
-  const result = yield* written
   yield* Effect.mapError(files.rename(partial, path), cannotWrite)
   return result
 })
